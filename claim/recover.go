@@ -63,8 +63,10 @@ func (s *Service) resume(ctx context.Context, id string) error {
 		}
 		return err
 	}
+	endWork := s.pools.BeginClaim() // now: the pools may be filled before Run runs
 	resume := func(ctx context.Context) {
 		defer call.End()
+		defer endWork()
 		defer context.AfterFunc(ctx, func() { call.Cancel(context.Cause(ctx)) })()
 		call.SetResult(s.resumeHooks(call.Context(), c))
 	}
@@ -73,6 +75,7 @@ func (s *Service) resume(ctx context.Context, id string) error {
 		queued = true
 		return nil
 	case <-ctx.Done():
+		endWork()
 		return context.Cause(ctx)
 	}
 }
@@ -116,8 +119,6 @@ func (s *Service) resumeHooks(workCtx context.Context, c Claim) (Claim, error) {
 		Service: s, request: Request{Workload: c.Workload, Tenant: c.Tenant},
 		claim: c, hooksStarted: true, flow: flow.New(workCtx, workCtx, "claim"),
 	}
-	a.beginWork()
-	defer a.finishWork()
 	err := a.readRevision(workCtx)
 	if err == nil {
 		a.current = a.w

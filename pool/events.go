@@ -15,13 +15,13 @@ const fillDelay = 100 * time.Millisecond
 
 // EventHandlers returns what the pools do on events of any server.
 func (p *Pools) EventHandlers() dispatch.Subscription {
-	wake := func(e activity.Event) { p.Wake(e.Workload) }
-	wakeAll := func(e activity.Event) { p.Wake(e.Workload); p.Queue.NotifyAll(e.Workload) }
+	wake := func(e activity.Event) { p.filler.Wake(e.Workload); p.Queue.NotifyFirst(e.Workload) }
+	wakeAll := func(e activity.Event) { p.filler.Wake(e.Workload); p.Queue.NotifyAll(e.Workload) }
 	requested := map[string]string{} // claims without a container, with their workloads, until Flush
 	return dispatch.Subscription{
 		Name: "pools",
 		On: map[activity.Type]func(activity.Event){
-			activity.WorkloadApplied: func(e activity.Event) { p.Catalog.Invalidate(e.Workload); p.Wake(e.Workload) },
+			activity.WorkloadApplied: func(e activity.Event) { p.Catalog.Invalidate(e.Workload); wake(e) },
 			activity.PoolScaled:      wake,
 			activity.PoolDrained:     wakeAll,
 			activity.PoolWarning:     wakeAll,
@@ -33,16 +33,16 @@ func (p *Pools) EventHandlers() dispatch.Subscription {
 				p.Health.MarkStarting(e.Container)
 				p.filler.checks.AddAfter(e.Workload, fillDelay)
 			},
-			activity.ContainerReleased:   func(e activity.Event) { p.Health.MarkRestarted(e.Container); p.Wake(e.Workload) },
-			activity.ContainerDestroyed:  func(e activity.Event) { p.Health.Forget(e.Container); p.Wake(e.Workload) },
+			activity.ContainerReleased:   func(e activity.Event) { p.Health.MarkRestarted(e.Container); wake(e) },
+			activity.ContainerDestroyed:  func(e activity.Event) { p.Health.Forget(e.Container); wake(e) },
 			activity.ContainerCreated:    wake,
 			activity.ContainerDied:       wake,
 			activity.ContainerUnhealthy:  wake,
-			activity.ContainerDestroying: wake,
+			activity.ContainerDestroying: func(e activity.Event) { p.reaper.Wake(); wake(e) },
 		},
 		Flush: func() {
 			for _, workload := range requested {
-				p.Wake(workload)
+				p.filler.Wake(workload)
 			}
 			clear(requested)
 		},
@@ -52,6 +52,7 @@ func (p *Pools) EventHandlers() dispatch.Subscription {
 			for _, r := range all {
 				wakeAll(activity.Event{Workload: r.ID})
 			}
+			p.reaper.Wake()
 			return err
 		},
 	}

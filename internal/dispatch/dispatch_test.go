@@ -136,7 +136,7 @@ func TestEventsReachTheirHandlers(t *testing.T) {
 		require.Equal(t, "3 5 flush", r.take())
 		log.add(activity.PoolCreated)
 		require.Equal(t, "flush", r.take())
-		time.Sleep(time.Hour)
+		sleep(time.Hour)
 		require.Empty(t, r.take())
 	})
 }
@@ -166,17 +166,17 @@ func TestOutage(t *testing.T) {
 		log.fail(errors.New("unavailable"))
 		defer run(log, slog.New(slog.DiscardHandler), r.subscription(activity.PoolScaled))()
 		log.add(activity.PoolScaled)
-		time.Sleep(time.Minute)
+		sleep(time.Minute)
 		require.Empty(t, r.take(), "the start is unknown")
 		log.fail(nil)
-		time.Sleep(2 * retryDelay)
+		sleep(2 * retryDelay)
 		require.Equal(t, "resync", r.take())
 		log.fail(errors.New("unavailable"))
 		log.add(activity.PoolScaled)
-		time.Sleep(time.Minute)
+		sleep(time.Minute)
 		require.Empty(t, r.take())
 		log.fail(nil)
-		time.Sleep(2 * retryDelay)
+		sleep(2 * retryDelay)
 		require.Equal(t, "resync 2 flush", r.take())
 	})
 }
@@ -192,7 +192,7 @@ func TestMissedEvents(t *testing.T) {
 		synctest.Wait()
 		log.fail(nil)
 		log.prune(2)
-		time.Sleep(2 * retryDelay)
+		sleep(2 * retryDelay)
 		require.Equal(t, "resync 3 flush", r.take())
 	})
 }
@@ -204,10 +204,10 @@ func TestResyncIsRepeated(t *testing.T) {
 		defer run(log, slog.New(slog.DiscardHandler), r.subscription(activity.PoolScaled))()
 		synctest.Wait()
 		log.add(activity.PoolScaled)
-		time.Sleep(2 * retryDelay)
+		sleep(2 * retryDelay)
 		require.Equal(t, "resync resync resync", r.take())
 		r.resync = nil
-		time.Sleep(retryDelay)
+		sleep(retryDelay)
 		require.Equal(t, "resync 1 flush", r.take())
 	})
 }
@@ -230,7 +230,7 @@ func TestHandlerPanics(t *testing.T) {
 		require.Equal(t, "resync 1 2 flush", bad.take())
 		require.Equal(t, "resync 1 2 flush", good.take())
 		require.Contains(t, messages.String(), "a bug")
-		time.Sleep(2 * retryDelay)
+		sleep(2 * retryDelay)
 		require.Equal(t, "resync", bad.take())
 		require.Equal(t, "resync", good.take())
 		log.add(activity.PoolScaled)
@@ -247,7 +247,7 @@ func TestHandlerBlocks(t *testing.T) {
 		stop := run(log, slog.New(slog.NewTextHandler(&messages, nil)), r.subscription(activity.PoolScaled))
 		synctest.Wait()
 		log.add(activity.PoolScaled)
-		time.Sleep(blockedAfter + time.Second)
+		sleep(blockedAfter + time.Second)
 		require.Contains(t, messages.String(), "event handlers are blocked")
 		close(blocked)
 		stop()
@@ -278,3 +278,21 @@ func TestStopWaitsForHandlers(t *testing.T) {
 		require.Equal(t, "resync 1 flush", r.take())
 	})
 }
+
+// An event that is recorded while others are read is not missed.
+func TestEventDuringRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, r := newLog(), &recorder{}
+		defer run(log, slog.New(slog.DiscardHandler), r.subscription(activity.PoolScaled))()
+		synctest.Wait()
+		r.onEvent = func(e activity.Event) {
+			if e.Seq == 1 {
+				log.add(activity.PoolScaled)
+			}
+		}
+		log.add(activity.PoolScaled)
+		require.Equal(t, "resync 1 flush 2 flush", r.take())
+	})
+}
+
+func sleep(d time.Duration) { <-time.After(d) }

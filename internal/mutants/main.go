@@ -48,6 +48,7 @@ var groups = []group{
 	{"claim, snapshot", claims},
 	{"release", releases},
 	{"pool", pools},
+	{"Events and those who follow them", events},
 	{"hooks", hookRuns},
 	{"store", stores},
 	{"membership", memberships},

@@ -293,8 +293,8 @@ var pools = []mutation{
 	{
 		desc: "a resumed claim is not yielded to", test: "TestResumedClaimsAreYieldedTo",
 		file: "claim/recover.go", pkg: "pool",
-		old: `	a.beginWork()
-`,
+		old: `endWork := s.pools.BeginClaim()`,
+		new: `endWork := func() {}`,
 	},
 	{
 		desc: "each container that a claim tries counts as a claim", test: "TestClaimIsYieldedToOnce",
