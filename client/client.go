@@ -42,9 +42,7 @@ func New(base, key string) (*Client, error) {
 // Calls whose connection breaks are made again this often. Nearly each call of
 // this API may be: asking twice for a claim, a release or a change of a pool
 // does what asking once does.
-const (
-	maxAttempts = 3
-)
+const maxAttempts = 3
 
 // retries is how calls and lost connections are retried.
 var retries = backoff.Policy{Min: 100 * time.Millisecond, Max: 5 * time.Second, Jitter: 0.2}

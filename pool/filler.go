@@ -203,11 +203,9 @@ func (f *Filler) create(ctx context.Context, t *workqueue.Task[string]) error {
 	c, err := f.provisioner.record(ctx, d.r)
 	if err != nil {
 		release()
-	}
-	if errors.Is(err, ErrFull) {
-		return nil
-	}
-	if err != nil {
+		if errors.Is(err, ErrFull) {
+			return nil
+		}
 		return f.logFailure(ctx, t.Key, fmt.Errorf("record the container: %w", err))
 	}
 	f.yielder.restart(t.Key)
@@ -215,9 +213,9 @@ func (f *Filler) create(ctx context.Context, t *workqueue.Task[string]) error {
 		f.creations.Add(t.Key)
 	}
 	t.Detach()
+	defer f.Wake(t.Key) // also if the result could not be recorded, and so has no event
+	defer release()
 	f.provision(ctx, c, d.w, d.r.Dir)
-	release()
-	f.Wake(t.Key) // also if the result could not be recorded, and so has no event
 	return nil
 }
 
