@@ -9,6 +9,7 @@ import (
 
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/internal/flowtest"
+	"github.com/hostler/hostler/pool"
 )
 
 // A claim that gets a container has its pool filled after fillDelay, together
@@ -71,5 +72,21 @@ func TestResyncChecksAllPools(t *testing.T) {
 		<-second.Ready()
 		synctest.Wait()
 		require.Equal(t, 1, created(h))
+	})
+}
+
+// A container is destroyed as soon as that is recorded.
+func TestDestroyedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply("id: w\nimage: box\ncommand: [box, idle]\npool: { min_idle: 1, max_size: 1 }\n")
+		h.AwaitIdle("w", 1)
+		containers, err := h.Pools.Containers(t.Context(), pool.ContainerFilter{})
+		require.NoError(t, err)
+		require.NoError(t, h.Pools.DestroyContainer(t.Context(), containers[0].ID, false))
+		<-time.After(time.Second)
+		c, err := h.Pools.Container(t.Context(), containers[0].ID)
+		require.NoError(t, err)
+		require.Equal(t, pool.Destroyed, c.State)
 	})
 }

@@ -184,16 +184,20 @@ func TestOutage(t *testing.T) {
 // Where retention was faster, everything is looked at once.
 func TestMissedEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log, r := newLog(), &recorder{}
+		log, r, unblock := newLog(), &recorder{}, make(chan struct{})
+		r.onEvent = func(e activity.Event) {
+			if e.Seq == 1 {
+				<-unblock
+			}
+		}
 		defer run(log, slog.New(slog.DiscardHandler), r.subscription(activity.PoolScaled))()
-		require.Equal(t, "resync", r.take())
-		log.fail(errors.New("unavailable"))
-		log.add(activity.PoolScaled, activity.PoolScaled, activity.PoolScaled)
 		synctest.Wait()
-		log.fail(nil)
-		log.prune(2)
-		sleep(2 * retryDelay)
-		require.Equal(t, "resync 3 flush", r.take())
+		log.add(activity.PoolScaled)
+		synctest.Wait()
+		log.add(activity.PoolScaled, activity.PoolScaled, activity.PoolScaled)
+		log.prune(3)
+		close(unblock)
+		require.Equal(t, "resync 1 flush resync 4 flush", r.take())
 	})
 }
 

@@ -15,7 +15,7 @@ var events = []mutation{
 `,
 	},
 	{
-		desc: "the reaper is not woken by the event", test: "TestPostClaimFails", pkg: "claim",
+		desc: "the reaper is not woken by the event", test: "TestDestroyedAtOnce",
 		file: "pool/events.go",
 		old:  `p.reaper.Wake(); wake(e) },`,
 		new:  `wake(e) },`,
