@@ -37,9 +37,14 @@ func startLoops(t *testing.T, h *flowtest.Harness) {
 // startLoopsOn is startLoops with another store.
 func startLoopsOn(t *testing.T, h *flowtest.Harness, store claim.Store) {
 	t.Helper()
+	runSchedule(t, schedule.New(store, h.Claims, h.Pools, h.RT, h.Releases, slog.New(slog.DiscardHandler)))
+}
+
+// runSchedule runs the loops of a scheduler until the test ends.
+func runSchedule(t *testing.T, s *schedule.Scheduler) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	var g errgroup.Group
-	s := schedule.New(store, h.Claims, h.Pools, h.RT, h.Releases, slog.New(slog.DiscardHandler))
 	g.Go(func() error { return s.Run(ctx) })
 	g.Go(func() error { return s.RunResumes(ctx) })
 	t.Cleanup(func() {

@@ -14,6 +14,7 @@ import (
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/internal/flowtest"
 	"github.com/hostler/hostler/release"
+	"github.com/hostler/hostler/release/schedule"
 )
 
 // readOnlyStore is a store that rejects updates while it is full.
@@ -39,9 +40,8 @@ func TestTouchRememberedWhenStoreFull(t *testing.T) {
 		db := readOnlyStore{h.DB, &full}
 		log, runner := slog.New(slog.DiscardHandler), flowtest.HookRunner(h.RT, h.DB)
 		claims := claim.NewService(db, h.Pools, h.RT, runner, nil, log)
-		h.Claims = claims
 		h.Releases = release.NewService(db, claims, h.Pools, h.RT, runner, log)
-		startLoops(t, h)
+		runSchedule(t, schedule.New(db, claims, h.Pools, h.RT, h.Releases, log))
 		full.Store(true)
 		time.AfterFunc(62*time.Minute, func() { full.Store(false) })
 		for start := time.Now(); time.Since(start) < 2*time.Hour; {
