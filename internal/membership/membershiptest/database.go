@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -210,8 +211,8 @@ func (s *Session) Resign(ctx context.Context) error {
 // Expired implements membership.Store.
 func (s *Session) Expired(ctx context.Context) (expired []membership.Replica, err error) {
 	err = s.call(ctx, "Expired", func(now time.Time) error {
-		for id, r := range s.db.replicas {
-			if id != s.id && hasExpired(r.ExpiresAt, now) {
+		for _, id := range slices.Sorted(maps.Keys(s.db.replicas)) {
+			if r := s.db.replicas[id]; id != s.id && hasExpired(r.ExpiresAt, now) {
 				expired = append(expired, r)
 			}
 		}
