@@ -19,8 +19,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/e2e/flowtest"
 	"github.com/hostler/hostler/internal/clustertest"
-	"github.com/hostler/hostler/internal/flowtest"
 	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/runtime"

@@ -15,8 +15,8 @@ import (
 
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/e2e/flowtest"
 	"github.com/hostler/hostler/hooks"
-	"github.com/hostler/hostler/internal/flowtest"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/fake"

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/hostler/hostler/internal/flowtest"
+	"github.com/hostler/hostler/e2e/flowtest"
 )
 
 // The log of a recycled container begins with the claim: it contains no output

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/doctor"
-	"github.com/hostler/hostler/internal/flowtest"
+	"github.com/hostler/hostler/e2e/flowtest"
 	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/runtime"
 )

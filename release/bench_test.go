@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/hostler/hostler/claim"
-	"github.com/hostler/hostler/internal/flowtest"
+	"github.com/hostler/hostler/e2e/flowtest"
 	"github.com/hostler/hostler/release"
 )
 

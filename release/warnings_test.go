@@ -10,7 +10,7 @@ import (
 
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
-	"github.com/hostler/hostler/internal/flowtest"
+	"github.com/hostler/hostler/e2e/flowtest"
 	"github.com/hostler/hostler/release"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
-	"github.com/hostler/hostler/internal/membership"
+	"github.com/hostler/hostler/membership"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/store"
 	"github.com/hostler/hostler/store/storetest"

@@ -13,7 +13,7 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"github.com/hostler/hostler/activity"
-	"github.com/hostler/hostler/internal/membership"
+	"github.com/hostler/hostler/membership"
 	"github.com/hostler/hostler/runtime"
 )
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hostler/hostler/internal/membership"
+	"github.com/hostler/hostler/membership"
 )
 
 // leaderLease is the name of the lease that the leader holds.

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/hostler/hostler/activity"
-	"github.com/hostler/hostler/internal/membership"
+	"github.com/hostler/hostler/membership"
 )
 
 // How changes of a PostgreSQL database are made.

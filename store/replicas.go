@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/hostler/hostler/internal/membership"
+	"github.com/hostler/hostler/membership"
 )
 
 // Several servers may use one PostgreSQL database. Each has a row that it

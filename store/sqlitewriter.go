@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/hostler/hostler/activity"
-	"github.com/hostler/hostler/internal/membership"
+	"github.com/hostler/hostler/membership"
 )
 
 // batchLimit bounds how many changes share a transaction, and so how long the

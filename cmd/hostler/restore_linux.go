@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hostler/hostler/claim"
-	"github.com/hostler/hostler/internal/membership"
+	"github.com/hostler/hostler/membership"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/runtime/shim"
 	"github.com/hostler/hostler/store"

@@ -22,7 +22,7 @@ import (
 
 	"github.com/hostler/hostler/api"
 	"github.com/hostler/hostler/internal/flow"
-	"github.com/hostler/hostler/internal/membership"
+	"github.com/hostler/hostler/membership"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/store"

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/api"
-	"github.com/hostler/hostler/internal/membership"
+	"github.com/hostler/hostler/membership"
 	"github.com/hostler/hostler/runtime/fake"
 	"github.com/hostler/hostler/snapshot"
 	"github.com/hostler/hostler/store"

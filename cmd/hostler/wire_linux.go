@@ -18,7 +18,7 @@ import (
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/hooks/runner"
 	"github.com/hostler/hostler/internal/dispatch"
-	"github.com/hostler/hostler/internal/membership"
+	"github.com/hostler/hostler/membership"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/release/schedule"

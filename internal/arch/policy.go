@@ -16,7 +16,7 @@ var layers = []layer{
 	{"internal/workqueue", []string{"internal/backoff"}},
 	{"internal/dispatch", []string{"activity", "internal/flow"}},
 	{"internal/arch", nil},
-	{"internal/membership", []string{"runtime", "internal/flow"}},
+	{"membership", []string{"runtime", "internal/flow"}},
 
 	// What runs containers. Backends know the contract and the shim.
 	{"runtime/shim", []string{"runtime", "internal/backoff"}},
@@ -50,16 +50,16 @@ var layers = []layer{
 	{"internal/clustertest", nil},
 	{"internal/testenv", nil},
 	{"internal/mutants", nil},
-	{"internal/membership/membershiptest", []string{"internal/membership"}},
+	{"membership/membershiptest", []string{"membership"}},
 	{"internal/servertest", []string{"internal/testenv"}},
 	{"internal/s3test", []string{"internal/servertest"}},
 	{"internal/gcstest", []string{"internal/servertest"}},
 	{"internal/gvisortest", []string{"internal/testenv"}},
 	{"store/postgrestest", []string{"internal/testenv"}},
-	{"internal/flowtest", append([]string{"runtime/fake", "snapshot/snapshottest", "store", "hooks/runner", "internal/dispatch"}, flows...)},
+	{"e2e/flowtest", append([]string{"runtime/fake", "snapshot/snapshottest", "store", "hooks/runner", "internal/dispatch"}, flows...)},
 
 	// What keeps it and what shows it. Neither knows a backend or the other.
-	{"store/...", append([]string{"store/...", "internal/membership", "internal/backoff"}, flows...)},
+	{"store/...", append([]string{"store/...", "membership", "internal/backoff"}, flows...)},
 	{"api/...", append([]string{"api/...", "doctor"}, flows...)},
 
 	// What programs of others import: it stands on the standard library.
@@ -100,7 +100,7 @@ var importOwners = []owner{
 	{"github.com/prometheus/client_golang", []string{"cmd/hostler", "api/..."},
 		"metrics are counted where things are wired"},
 	{"github.com/stretchr/testify", []string{
-		"runtime/runtimetest", "store/...", "internal/flowtest", "internal/membership/membershiptest",
+		"runtime/runtimetest", "store/...", "e2e/flowtest", "membership/membershiptest",
 		"internal/servertest", "internal/s3test", "internal/gcstest", "snapshot/snapshottest",
 	}, "only tests, and suites that tests call, may assert"},
 }
@@ -116,8 +116,8 @@ var reserved = []owner{
 	{"google.golang.org/api", append([]string{"snapshot/cloud"}, programs...), whyClouds},
 	{"github.com/aws", append([]string{"snapshot/cloud"}, programs...), whyClouds},
 	{"github.com/Azure", append([]string{"snapshot/cloud"}, programs...), whyClouds},
-	{"modernc.org/sqlite", append([]string{"store/...", "internal/flowtest"}, programs...), whyDatabases},
-	{"github.com/jackc/pgx", append([]string{"store/...", "internal/flowtest"}, programs...), whyDatabases},
+	{"modernc.org/sqlite", append([]string{"store/...", "e2e/flowtest"}, programs...), whyDatabases},
+	{"github.com/jackc/pgx", append([]string{"store/...", "e2e/flowtest"}, programs...), whyDatabases},
 }
 
 // Why modules are reserved.

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/hostler/hostler/internal/flow"
-	"github.com/hostler/hostler/internal/membership"
-	"github.com/hostler/hostler/internal/membership/membershiptest"
+	"github.com/hostler/hostler/membership"
+	"github.com/hostler/hostler/membership/membershiptest"
 	"github.com/hostler/hostler/runtime"
 )
 

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hostler/hostler/internal/membership"
+	"github.com/hostler/hostler/membership"
 )
 
 // Database is a database in memory that several servers share. Its clock is the

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hostler/hostler/internal/membership"
-	"github.com/hostler/hostler/internal/membership/membershiptest"
+	"github.com/hostler/hostler/membership"
+	"github.com/hostler/hostler/membership/membershiptest"
 )
 
 // The database in memory is as good as a real one.

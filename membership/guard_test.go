@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/hostler/hostler/internal/membership"
-	"github.com/hostler/hostler/internal/membership/membershiptest"
+	"github.com/hostler/hostler/membership"
+	"github.com/hostler/hostler/membership/membershiptest"
 	"github.com/hostler/hostler/runtime"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/hostler/hostler/internal/membership"
+	"github.com/hostler/hostler/membership"
 )
 
 // TestStore tests a Store. Each call of newDatabase returns an empty database:
