@@ -83,16 +83,30 @@ func (l *memoryLog) Events(_ context.Context, _ activity.Filter, after int64, li
 
 // recorder is a subscription that records what is called.
 type recorder struct {
+	mu      sync.Mutex // guards trace and resync
 	trace   []string
 	resync  error
 	onEvent func(activity.Event)
+}
+
+func (r *recorder) record(what string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.trace = append(r.trace, what)
+	return r.resync
+}
+
+func (r *recorder) failResync(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.resync = err
 }
 
 func (r *recorder) subscription(types ...activity.Type) Subscription {
 	on := map[activity.Type]func(activity.Event){}
 	for _, typ := range types {
 		on[typ] = func(e activity.Event) {
-			r.trace = append(r.trace, fmt.Sprint(e.Seq))
+			_ = r.record(fmt.Sprint(e.Seq)) // the error is of Resync
 			if r.onEvent != nil {
 				r.onEvent(e)
 			}
@@ -100,17 +114,37 @@ func (r *recorder) subscription(types ...activity.Type) Subscription {
 	}
 	return Subscription{
 		Name: "test", On: on,
-		Flush:  func() { r.trace = append(r.trace, "flush") },
-		Resync: func(context.Context) error { r.trace = append(r.trace, "resync"); return r.resync },
+		Flush:  func() { _ = r.record("flush") },
+		Resync: func(context.Context) error { return r.record("resync") },
 	}
 }
 
 // take returns what was called since the last take.
 func (r *recorder) take() string {
 	synctest.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	s := strings.Join(r.trace, " ")
 	r.trace = nil
 	return s
+}
+
+// lockedBuilder is a strings.Builder for several goroutines.
+type lockedBuilder struct {
+	mu sync.Mutex // guards b
+	b  strings.Builder
+}
+
+func (l *lockedBuilder) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuilder) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }
 
 // run runs a dispatcher until the returned function is called.
@@ -210,7 +244,7 @@ func TestResyncIsRepeated(t *testing.T) {
 		log.add(activity.PoolScaled)
 		sleep(2 * retryDelay)
 		require.Equal(t, "resync resync resync", r.take())
-		r.resync = nil
+		r.failResync(nil)
 		sleep(retryDelay)
 		require.Equal(t, "resync 1 flush", r.take())
 	})
@@ -220,7 +254,7 @@ func TestResyncIsRepeated(t *testing.T) {
 // handler and no other event. Everything is looked at because of what it missed.
 func TestHandlerPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var messages strings.Builder
+		var messages lockedBuilder
 		log, bad, good := newLog(), &recorder{}, &recorder{}
 		bad.onEvent = func(e activity.Event) {
 			if e.Seq == 1 {
@@ -245,13 +279,14 @@ func TestHandlerPanics(t *testing.T) {
 // A handler that blocks is reported.
 func TestHandlerBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var messages strings.Builder
+		var messages lockedBuilder
 		log, r, blocked := newLog(), &recorder{}, make(chan struct{})
 		r.onEvent = func(activity.Event) { <-blocked }
 		stop := run(log, slog.New(slog.NewTextHandler(&messages, nil)), r.subscription(activity.PoolScaled))
 		synctest.Wait()
 		log.add(activity.PoolScaled)
 		sleep(blockedAfter + time.Second)
+		synctest.Wait()
 		require.Contains(t, messages.String(), "event handlers are blocked")
 		close(blocked)
 		stop()
