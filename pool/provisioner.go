@@ -44,6 +44,11 @@ func (p *Provisioner) record(ctx context.Context, r Record) (Container, error) {
 // container is Destroying and the reaper removes it.
 func (p *Provisioner) create(ctx context.Context, c Container, w *workload.Workload, seeds string) error {
 	var endpoint runtime.Endpoint
+	awaitHealthy := func(ctx context.Context) error {
+		status, err := p.health.Await(ctx, w, c.ID)
+		endpoint = status.Endpoint
+		return err
+	}
 	needsBaseline := w.Pool.Reuse == workload.ReuseWipe
 	// A container whose creation was interrupted is destroyed, never resumed.
 	subject := runner.Subject{Workload: c.Workload, Container: c.ID, Fence: c.Fence, NoPriorRuns: true}
@@ -67,11 +72,7 @@ func (p *Provisioner) create(ctx context.Context, c Container, w *workload.Workl
 			}
 			return p.rt.Restart(ctx, c.ID, c.Fence)
 		}},
-		flow.Step{Name: "healthy", Do: func(ctx context.Context) error {
-			status, err := p.health.Await(ctx, w, c.ID)
-			endpoint = status.Endpoint
-			return err
-		}},
+		flow.Step{Name: "healthy", Do: awaitHealthy},
 		flow.Step{Name: string(hooks.PostCreate), Do: func(ctx context.Context) error {
 			_, err := p.runner.Fire(ctx, hooks.PostCreate, w.Hooks, subject)
 			return err
@@ -83,34 +84,32 @@ func (p *Provisioner) create(ctx context.Context, c Container, w *workload.Workl
 			return p.rt.RecordBaseline(ctx, c.ID, c.Fence)
 		}},
 		// Recording the baseline restarts the main process.
-		flow.Step{Name: "ready", When: func() bool { return needsBaseline }, Do: func(ctx context.Context) error {
-			status, err := p.health.Await(ctx, w, c.ID)
-			endpoint = status.Endpoint
-			return err
-		}},
+		flow.Step{Name: "ready", When: func() bool { return needsBaseline }, Do: awaitHealthy},
 		flow.Step{Name: "idle", Do: func(ctx context.Context) error {
 			_, err := p.store.UpdateContainer(ctx, Ready(c.ID, func(c *Container) { c.Endpoint, c.Health = endpoint, Healthy }))
 			return err
 		}},
-		// The watcher reports exits of idle containers only: an earlier exit would
-		// go unnoticed.
-		flow.Step{Name: "confirm", Do: func(ctx context.Context) error {
-			status, err := p.rt.Status(ctx, c.ID)
-			switch {
-			case errors.Is(err, runtime.ErrNotFound):
-				return err
-			case err != nil:
-				return nil // when the engine is available again, all containers are checked
-			case status.State != runtime.Running:
-				return fmt.Errorf("%w: its main process exited with code %d", ErrUnhealthy, status.ExitCode)
-			}
-			return nil
-		}},
+		flow.Step{Name: "confirm", Do: func(ctx context.Context) error { return p.confirm(ctx, c.ID) }},
 	)
 	if err == nil {
 		p.health.Watch(c.ID, w, time.Now())
 	}
 	return err
+}
+
+// confirm returns an error if an idle container has exited. The watcher reports
+// exits of idle containers only: an earlier one would go unnoticed.
+func (p *Provisioner) confirm(ctx context.Context, id string) error {
+	status, err := p.rt.Status(ctx, id)
+	switch {
+	case errors.Is(err, runtime.ErrNotFound):
+		return err
+	case err != nil:
+		return nil // when the engine is available again, all containers are checked
+	case status.State != runtime.Running:
+		return fmt.Errorf("%w: its main process exited with code %d", ErrUnhealthy, status.ExitCode)
+	}
+	return nil
 }
 
 // beginDestroy moves a container to Destroying. If the container is not in one

@@ -86,23 +86,9 @@ func runInit(args []string) int {
 		return exitUsage
 	}
 	os.Unsetenv(shim.ConfigEnv)
-	if err := resolveWorkdir(&config); err != nil {
+	if err := becomeInit(&config); err != nil {
 		logError("start", err)
 		return exitFailed
-	}
-	if config.HostProcess {
-		disableDump()
-	} else if err := switchToShimUser(inheritAllCaps); err != nil {
-		logError("start", err)
-		return exitFailed
-	}
-	restrictDirs(shim.RunDir, shim.WritableMirrorDir)
-	if os.Getpid() != 1 {
-		// Process 1 is one by default.
-		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-			logError("become a subreaper", err)
-			return exitFailed
-		}
 	}
 	s := newSupervisor(config)
 	if err := protectStateDir(config.FenceFile); err != nil {
@@ -139,6 +125,26 @@ func runInit(args []string) int {
 	go s.workers.warmUp()
 	s.accept(listener) // returns only when the socket is unusable
 	return exitFailed
+}
+
+// becomeInit gives this process the user, the limits and the role of init.
+func becomeInit(config *shim.Config) error {
+	if err := resolveWorkdir(config); err != nil {
+		return err
+	}
+	if config.HostProcess {
+		disableDump()
+	} else if err := switchToShimUser(inheritAllCaps); err != nil {
+		return err
+	}
+	restrictDirs(shim.RunDir, shim.WritableMirrorDir)
+	if os.Getpid() == 1 {
+		return nil // process 1 is a subreaper by default
+	}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("become a subreaper: %w", err)
+	}
+	return nil
 }
 
 // resolveWorkdir resolves the directory "." while init is still in it.

@@ -13,14 +13,14 @@ var pools = []mutation{
 	{
 		desc: "a container that exited before it was idle is assigned", test: "TestUnobservedExitBeforeIdle",
 		file: "pool/provisioner.go",
-		old: `			case status.State != runtime.Running:
-				return fmt.Errorf("%w: its main process exited with code %d", ErrUnhealthy, status.ExitCode)
-			}
-			return nil
+		old: `	case status.State != runtime.Running:
+		return fmt.Errorf("%w: its main process exited with code %d", ErrUnhealthy, status.ExitCode)
+	}
+	return nil
 `,
-		new: `			}
-			_ = status
-			return nil
+		new: `	}
+	_ = status
+	return nil
 `,
 	},
 	{

@@ -5,11 +5,7 @@ var steps = []mutation{
 	{
 		desc: "post_create runs before the container is healthy", test: "TestCreateStepOrder",
 		file: "pool/provisioner.go", pkg: "claim",
-		old: `		flow.Step{Name: "healthy", Do: func(ctx context.Context) error {
-			status, err := p.health.Await(ctx, w, c.ID)
-			endpoint = status.Endpoint
-			return err
-		}},
+		old: `		flow.Step{Name: "healthy", Do: awaitHealthy},
 		flow.Step{Name: string(hooks.PostCreate), Do: func(ctx context.Context) error {
 			_, err := p.runner.Fire(ctx, hooks.PostCreate, w.Hooks, subject)
 			return err
@@ -19,11 +15,7 @@ var steps = []mutation{
 			_, err := p.runner.Fire(ctx, hooks.PostCreate, w.Hooks, subject)
 			return err
 		}},
-		flow.Step{Name: "healthy", Do: func(ctx context.Context) error {
-			status, err := p.health.Await(ctx, w, c.ID)
-			endpoint = status.Endpoint
-			return err
-		}},
+		flow.Step{Name: "healthy", Do: awaitHealthy},
 `,
 	},
 	{

@@ -82,24 +82,7 @@ func (r *Runtime) buildPod(spec runtime.Spec, img imageConfig) (*corev1.Pod, err
 	installVolumes, install := installArgs(all, as)
 	no, grace := false, stopGrace(spec)
 	p := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: podName(spec.ID), Namespace: r.namespace,
-			Labels: map[string]string{
-				"app.kubernetes.io/managed-by": "hostler",
-				labelManaged:                   "true",
-				labelInstance:                  r.instance,
-				labelContainer:                 spec.ID,
-				labelWorkload:                  spec.Workload,
-				labelRevision:                  spec.Revision,
-			},
-			Annotations: map[string]string{
-				annotationUser: img.user, annotationPorts: backend.FormatPorts(spec.Ports), annotationProtocol: shim.Protocols().Format(),
-				// A pod may hold the only copy of a tenant's state. An autoscaler
-				// must not end it to save nodes.
-				"cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
-				"karpenter.sh/do-not-disrupt":                    "true",
-			},
-		},
+		ObjectMeta: r.podMeta(spec, img.user),
 		Spec: corev1.PodSpec{
 			SchedulingGates: []corev1.PodSchedulingGate{{Name: startGate}},
 			// The kubelet starts an exited container again in the same pod, with
@@ -133,6 +116,28 @@ func (r *Runtime) buildPod(spec runtime.Spec, img imageConfig) (*corev1.Pod, err
 	}
 	setResolvers(&p.Spec, spec.DNS)
 	return p, applyIsolation(&p.Spec, spec.Isolation)
+}
+
+// podMeta returns the name, labels and annotations of a container's pod.
+func (r *Runtime) podMeta(spec runtime.Spec, user string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name: podName(spec.ID), Namespace: r.namespace,
+		Labels: map[string]string{
+			"app.kubernetes.io/managed-by": "hostler",
+			labelManaged:                   "true",
+			labelInstance:                  r.instance,
+			labelContainer:                 spec.ID,
+			labelWorkload:                  spec.Workload,
+			labelRevision:                  spec.Revision,
+		},
+		Annotations: map[string]string{
+			annotationUser: user, annotationPorts: backend.FormatPorts(spec.Ports), annotationProtocol: shim.Protocols().Format(),
+			// A pod may hold the only copy of a tenant's state. An autoscaler
+			// must not end it to save nodes.
+			"cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+			"karpenter.sh/do-not-disrupt":                    "true",
+		},
+	}
 }
 
 // shimEnv returns the variable with the shim's configuration: what an engine
