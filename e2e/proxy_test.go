@@ -8,7 +8,9 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -48,11 +50,16 @@ func startOnProxy(t testing.TB, s *server) *proxy {
 	return p
 }
 
-// restore opens the proxy.
+// restore opens the proxy. Another connection of this machine may have its port
+// for a while.
 func (p *proxy) restore(t testing.TB) {
 	t.Helper()
-	listener, err := net.Listen(p.network, p.address)
-	require.NoError(t, err)
+	var listener net.Listener
+	require.EventuallyWithT(t, func(t *assert.CollectT) {
+		var err error
+		listener, err = net.Listen(p.network, p.address)
+		require.NoError(t, err)
+	}, 2*time.Minute, 100*time.Millisecond)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.listener = listener

@@ -52,12 +52,13 @@ func (p *Provisioner) create(ctx context.Context, c Container, w *workload.Workl
 	needsBaseline := w.Pool.Reuse == workload.ReuseWipe
 	// A container whose creation was interrupted is destroyed, never resumed.
 	subject := runner.Subject{Workload: c.Workload, Container: c.ID, Fence: c.Fence, NoPriorRuns: true}
+	discard := func(ctx context.Context, cause error) error {
+		return retryWrite(ctx, func(ctx context.Context) error {
+			return p.beginDestroy(ctx, c.ID, []State{Creating, Idle}, cause.Error())
+		})
+	}
 	err := flow.Run(ctx, "create",
-		flow.Step{Name: "record", Undo: func(ctx context.Context, cause error) error {
-			return retryWrite(ctx, func(ctx context.Context) error {
-				return p.beginDestroy(ctx, c.ID, []State{Creating, Idle}, cause.Error())
-			})
-		}},
+		flow.Step{Name: "record", Undo: discard},
 		flow.Step{Name: "create", Do: func(ctx context.Context) error {
 			return p.rt.Create(ctx, w.Spec(c.ID))
 		}},
@@ -89,13 +90,23 @@ func (p *Provisioner) create(ctx context.Context, c Container, w *workload.Workl
 			_, err := p.store.UpdateContainer(ctx, Ready(c.ID, func(c *Container) { c.Endpoint, c.Health = endpoint, Healthy }))
 			return err
 		}},
-		flow.Step{Name: "confirm", Do: func(ctx context.Context) error { return p.confirm(ctx, c.ID) }},
 	)
+	if err != nil {
+		return err
+	}
+	// The container is idle: it is not discarded because the server stops.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), confirmTimeout)
+	defer cancel()
+	err = flow.Run(ctx, "create",
+		flow.Step{Name: "confirm", Undo: discard, Do: func(ctx context.Context) error { return p.confirm(ctx, c.ID) }})
 	if err == nil {
 		p.health.Watch(c.ID, w, time.Now())
 	}
 	return err
 }
+
+// confirmTimeout limits how long the confirmation of an idle container may take.
+const confirmTimeout = 30 * time.Second
 
 // confirm returns an error if an idle container has exited. The watcher reports
 // exits of idle containers only: an earlier one would go unnoticed.

@@ -5,9 +5,9 @@ var pools = []mutation{
 	{
 		desc: "a container whose creation failed is not destroyed", test: "TestCreateFailureIsRolledBack",
 		file: "pool/provisioner.go",
-		old: `				return p.beginDestroy(ctx, c.ID, []State{Creating, Idle}, cause.Error())
+		old: `			return p.beginDestroy(ctx, c.ID, []State{Creating, Idle}, cause.Error())
 `,
-		new: `				return nil
+		new: `			return nil
 `,
 	},
 	{
