@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,6 +30,7 @@ type flakyServer struct {
 	pod         *corev1.Pod
 	start       time.Time
 	changeAfter time.Duration // since the start
+	changed     *corev1.Pod   // the pod after its change; nil: as before
 	outages     []outage
 	forbidWatch bool   // it permits no watch
 	patch       string // the last change of the pod
@@ -36,6 +38,14 @@ type flakyServer struct {
 
 // outage is the period in which a server does not respond.
 type outage struct{ from, to time.Duration }
+
+// current returns the pod as it is now.
+func (m *flakyServer) current() *corev1.Pod {
+	if m.changed != nil && time.Since(m.start) >= m.changeAfter {
+		return m.changed
+	}
+	return m.pod
+}
 
 func (m *flakyServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	now := time.Since(m.start)
@@ -46,7 +56,7 @@ func (m *flakyServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if r.URL.Query().Get("watch") == "" {
 		return jsonResponse(http.StatusOK, corev1.PodList{
-			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: []corev1.Pod{*m.pod},
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: []corev1.Pod{*m.current()},
 			ListMeta: metav1.ListMeta{ResourceVersion: "7"}})
 	}
 	if r.URL.Query().Get("sendInitialEvents") != "" || m.forbidWatch {
@@ -63,18 +73,18 @@ func (m *flakyServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if now < m.changeAfter {
 		time.AfterFunc(m.changeAfter-now, func() {
-			_ = json.NewEncoder(stream).Encode(map[string]any{"type": "MODIFIED", "object": m.pod}) // or the watch is closed
+			_ = json.NewEncoder(stream).Encode(map[string]any{"type": "MODIFIED", "object": m.current()}) // or the watch is closed
 		})
 	}
 	return &http.Response{StatusCode: http.StatusOK, Body: body, Header: jsonHeader()}, nil
 }
 
 func jsonResponse(code int, object any) (*http.Response, error) {
-	body, write := io.Pipe()
-	go func() { // ends when the response is read, or closed
-		write.CloseWithError(json.NewEncoder(write).Encode(object))
-	}()
-	return &http.Response{StatusCode: code, Body: body, Header: jsonHeader()}, nil
+	body, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Response{StatusCode: code, Body: io.NopCloser(bytes.NewReader(body)), Header: jsonHeader()}, nil
 }
 
 func jsonHeader() http.Header {
@@ -162,7 +172,7 @@ func (s podServer) RoundTrip(r *http.Request) (*http.Response, error) {
 			}
 			s.patch = string(body)
 		}
-		return jsonResponse(http.StatusOK, s.pod)
+		return jsonResponse(http.StatusOK, s.current())
 	}
 	return s.flakyServer.RoundTrip(r)
 }
@@ -232,7 +242,8 @@ func TestRestartAwaitsReportedExit(t *testing.T) {
 				r.client.Client.Transport = podServer{server}
 				if reported {
 					server.changeAfter = delay
-					time.AfterFunc(delay-time.Millisecond, func() { pod.Status.ContainerStatuses[0].RestartCount = 1 })
+					server.changed = pod.DeepCopy()
+					server.changed.Status.ContainerStatuses[0].RestartCount = 1
 				}
 				var startedAfter time.Duration
 				err := r.resume(t.Context(), "c", func(context.Context) error {

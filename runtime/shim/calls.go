@@ -117,7 +117,8 @@ func (s *Session) request(ctx context.Context, what string, r Request) (response
 }
 
 // withRetry runs attempt on a connection. It retries on another connection as
-// long as that may help.
+// long as that may help. If the engine becomes unavailable, it retries only what
+// changes the container, because the change may have been made.
 func (s *Session) withRetry(ctx context.Context, what string, changes bool, attempt func(*sessionConn) error) error {
 	bootID := ""
 	for wait := reopens.Retries(); ; {
@@ -127,6 +128,9 @@ func (s *Session) withRetry(ctx context.Context, what string, changes bool, atte
 			}
 		}
 		c, err := s.connect(ctx)
+		if !changes && errors.Is(err, runtime.ErrUnavailable) {
+			return fmt.Errorf("%s: %w", what, err) // no answer is lost
+		}
 		if err == nil && bootID != "" && bootID != c.bootID {
 			return fmt.Errorf("%s: %w: it was restarted", what, runtime.ErrContainerExited)
 		}
