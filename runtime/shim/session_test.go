@@ -255,6 +255,34 @@ func TestRestartRetriedAfterConnLost(t *testing.T) {
 	})
 }
 
+// A call that changes nothing ends when its connection was lost and the engine is
+// unavailable. One that changes the container waits for the engine: the change
+// may have been made.
+func TestCallsWhileEngineIsUnavailable(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		call func(context.Context, *Session) error
+		want error
+	}{
+		"copy out": {func(ctx context.Context, s *Session) error { _, err := s.CopyOut(ctx, "/data"); return err }, runtime.ErrUnavailable},
+		"scan":     {func(ctx context.Context, s *Session) error { _, err := s.LastModified(ctx, nil); return err }, runtime.ErrUnavailable},
+		"wipe":     {func(ctx context.Context, s *Session) error { return s.Wipe(ctx, 1) }, context.DeadlineExceeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := scriptedSession(t, func(p *peer) { p.handshake("a"); p.nextRequest() })
+				defer s.Close()
+				require.NoError(t, s.Open(t.Context()))
+				s.dial = func(context.Context) (io.ReadWriteCloser, int, error) { return nil, 0, runtime.ErrUnavailable }
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				require.ErrorIs(t, test.call(ctx, s), test.want)
+			})
+		})
+	}
+}
+
 // Opening a session returns why the main process did not start.
 func TestOpenReturnsStartError(t *testing.T) {
 	t.Parallel()
