@@ -14,8 +14,8 @@ import (
 // A wait doubles with each failure up to the limit, however many there are.
 func TestDelay(t *testing.T) {
 	p := Policy{Min: time.Second, Max: 10 * time.Second}
-	for failures, want := range map[int]time.Duration{0: 1, 1: 1, 2: 2, 3: 4, 4: 8, 5: 10, 6: 10, math.MaxInt: 10} {
-		require.Equal(t, want*time.Second, p.Delay(failures), failures)
+	for failures, seconds := range map[int]int{0: 1, 1: 1, 2: 2, 3: 4, 4: 8, 5: 10, 6: 10, math.MaxInt: 10} {
+		require.Equal(t, time.Duration(seconds)*time.Second, p.Delay(failures), failures)
 	}
 	longest := Policy{Min: time.Second, Max: math.MaxInt64}
 	require.Equal(t, time.Duration(math.MaxInt64), longest.Delay(1000))
