@@ -93,9 +93,7 @@ func FuzzQueue(f *testing.F) {
 	f.Add([]byte("add, add after, and forget, in any order; some fail, some take long"))
 	f.Add([]byte{6, 0, 0, 6, 1, 0, 6, 1, 0, 9, 0, 0, 6, 0, 0, 6, 9, 0, 7, 0, 0, 8, 1, 9, 11, 0, 0})
 	f.Fuzz(func(t *testing.T, script []byte) {
-		if len(script) > 300 {
-			t.Skip()
-		}
+		script = script[:min(len(script), 300)]
 		synctest.Test(t, func(t *testing.T) { compare(t, script) })
 	})
 }
