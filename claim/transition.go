@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/internal/transition"
 	"github.com/hostler/hostler/pool"
 )
 
@@ -20,36 +21,22 @@ const (
 
 // transitions are all legal changes of a claim's state, and the types of the
 // events that record them. Package store refuses any other change.
-var transitions = []transition{
-	{request, "", Pending, activity.ClaimRequested}, // by Store.Reserve
-	{activate, Pending, Active, activity.ClaimActivated},
-	{fail, Pending, Failed, activity.ClaimFailed},
-	{beginRelease, Active, Releasing, activity.ClaimReleasing},
-	{beginRelease, ReleaseFailed, Releasing, activity.ClaimReleasing},
-	{retain, Releasing, ReleaseFailed, activity.ClaimReleaseFailed},
-	{finish, Releasing, Released, activity.ClaimReleased},
-	{end, Active, Released, activity.ClaimReleased},
-	{end, Releasing, Released, activity.ClaimReleased},
-	{end, ReleaseFailed, Released, activity.ClaimReleased},
-}
-
-// transition is a row of transitions.
-type transition struct {
-	name     string
-	from, to State
-	event    activity.Type
+var transitions = transition.Table[State]{
+	{Name: request, To: Pending, Event: activity.ClaimRequested}, // by Store.Reserve
+	{Name: activate, From: Pending, To: Active, Event: activity.ClaimActivated},
+	{Name: fail, From: Pending, To: Failed, Event: activity.ClaimFailed},
+	{Name: beginRelease, From: Active, To: Releasing, Event: activity.ClaimReleasing},
+	{Name: beginRelease, From: ReleaseFailed, To: Releasing, Event: activity.ClaimReleasing},
+	{Name: retain, From: Releasing, To: ReleaseFailed, Event: activity.ClaimReleaseFailed},
+	{Name: finish, From: Releasing, To: Released, Event: activity.ClaimReleased},
+	{Name: end, From: Active, To: Released, Event: activity.ClaimReleased},
+	{Name: end, From: Releasing, To: Released, Event: activity.ClaimReleased},
+	{Name: end, From: ReleaseFailed, To: Released, Event: activity.ClaimReleased},
 }
 
 // CanBecome reports whether a claim in state s may change to the other state. A
 // change of other fields only is always allowed.
-func (s State) CanBecome(to State) bool {
-	for _, t := range transitions {
-		if t.from == s && t.to == to {
-			return true
-		}
-	}
-	return s == to
-}
+func (s State) CanBecome(to State) bool { return transitions.Allows(s, to) }
 
 // Transition is a change of a claim and, in the same transaction, of its
 // container. The functions below return those that exist; callers add Set, If
@@ -79,11 +66,7 @@ type Transition struct {
 // its event.
 func newTransition(name, id string, event activity.Event) Transition {
 	m := Transition{ID: id}
-	for _, t := range transitions {
-		if t.name == name {
-			m.From, m.To, event.Type = append(m.From, t.from), t.to, t.event
-		}
-	}
+	m.From, m.To, event.Type = transitions.Named(name)
 	m.Events = []activity.Event{event}
 	return m
 }

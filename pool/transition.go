@@ -1,6 +1,9 @@
 package pool
 
-import "github.com/hostler/hostler/activity"
+import (
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/internal/transition"
+)
 
 // The names of the transitions.
 const (
@@ -14,34 +17,20 @@ const (
 
 // transitions are all legal changes of a container's state, and the types of the
 // events that record them. Package store refuses any other change.
-var transitions = []transition{
-	{create, "", Creating, activity.ContainerCreating}, // by Containers.AddContainer
-	{ready, Creating, Idle, activity.ContainerCreated},
-	{reserve, Idle, Claimed, activity.ContainerClaimed}, // by claim.Store.Reserve
-	{giveBack, Claimed, Idle, activity.ContainerReleased},
-	{beginDestroy, Creating, Destroying, activity.ContainerDestroying},
-	{beginDestroy, Idle, Destroying, activity.ContainerDestroying},
-	{beginDestroy, Claimed, Destroying, activity.ContainerDestroying},
-	{finish, Destroying, Destroyed, activity.ContainerDestroyed},
-}
-
-// transition is a row of transitions.
-type transition struct {
-	name     string
-	from, to State
-	event    activity.Type
+var transitions = transition.Table[State]{
+	{Name: create, To: Creating, Event: activity.ContainerCreating}, // by Containers.AddContainer
+	{Name: ready, From: Creating, To: Idle, Event: activity.ContainerCreated},
+	{Name: reserve, From: Idle, To: Claimed, Event: activity.ContainerClaimed}, // by claim.Store.Reserve
+	{Name: giveBack, From: Claimed, To: Idle, Event: activity.ContainerReleased},
+	{Name: beginDestroy, From: Creating, To: Destroying, Event: activity.ContainerDestroying},
+	{Name: beginDestroy, From: Idle, To: Destroying, Event: activity.ContainerDestroying},
+	{Name: beginDestroy, From: Claimed, To: Destroying, Event: activity.ContainerDestroying},
+	{Name: finish, From: Destroying, To: Destroyed, Event: activity.ContainerDestroyed},
 }
 
 // CanBecome reports whether a container in state s may change to the other
 // state. A change of other fields only is always allowed.
-func (s State) CanBecome(to State) bool {
-	for _, t := range transitions {
-		if t.from == s && t.to == to {
-			return true
-		}
-	}
-	return s == to
-}
+func (s State) CanBecome(to State) bool { return transitions.Allows(s, to) }
 
 // Transition is a change of one container record. The functions below return
 // those that exist; callers add to Set and Events.
@@ -61,11 +50,7 @@ type Transition struct {
 // its event.
 func newTransition(name, id string, event activity.Event) Transition {
 	m := Transition{ID: id}
-	for _, t := range transitions {
-		if t.name == name {
-			m.From, m.To, event.Type = append(m.From, t.from), t.to, t.event
-		}
-	}
+	m.From, m.To, event.Type = transitions.Named(name)
 	m.Events = []activity.Event{event}
 	return m
 }

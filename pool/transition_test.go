@@ -2,11 +2,11 @@ package pool
 
 import (
 	"os"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/internal/transition"
 )
 
 // The table has every state, and only the last state is final.
@@ -14,15 +14,15 @@ func TestTransitionsHaveEveryState(t *testing.T) {
 	for _, s := range States() {
 		leadsTo, leadsFrom := false, false
 		for _, row := range transitions {
-			leadsTo = leadsTo || row.to == s
-			leadsFrom = leadsFrom || row.from == s
+			leadsTo = leadsTo || row.To == s
+			leadsFrom = leadsFrom || row.From == s
 		}
 		require.True(t, leadsTo, s)
 		require.Equal(t, s != Destroyed, leadsFrom, s)
 	}
 	for _, row := range transitions {
-		require.Contains(t, append(States(), ""), row.from)
-		require.Contains(t, States(), row.to)
+		require.Contains(t, append(States(), ""), row.From)
+		require.Contains(t, States(), row.To)
 	}
 }
 
@@ -36,42 +36,14 @@ func TestTransitionEvents(t *testing.T) {
 		require.NotEmpty(t, m.From, name)
 		require.Len(t, m.Events, 1, name)
 		for _, from := range m.From {
-			require.True(t, slices.ContainsFunc(transitions, func(row transition) bool {
-				return row.from == from && row.to == m.To && row.event == m.Events[0].Type
-			}), "%s from %s", name, from)
+			require.True(t, transitions.Has(from, m.To, m.Events[0].Type), "%s from %s", name, from)
 		}
 	}
 }
 
 // The diagram in the comment of State shows the table.
 func TestDiagram(t *testing.T) {
-	var want []string
-	for _, row := range transitions {
-		if edge := string(row.from + " " + row.to); row.from != "" && !slices.Contains(want, edge) {
-			want = append(want, edge)
-		}
-	}
-	require.ElementsMatch(t, want, diagramEdges(t, "container.go"))
-}
-
-// diagramEdges returns the arrows in the comments of a file.
-func diagramEdges(t *testing.T, file string) (edges []string) {
-	t.Helper()
-	source, err := os.ReadFile(file)
+	source, err := os.ReadFile("container.go")
 	require.NoError(t, err)
-	for line := range strings.Lines(string(source)) {
-		chain, isDiagram := strings.CutPrefix(line, "//\t")
-		if !isDiagram || !strings.Contains(chain, "─→") {
-			continue
-		}
-		from := ""
-		for part := range strings.SplitSeq(chain, "─→") {
-			state, _, _ := strings.Cut(strings.TrimSpace(part), " ")
-			if edge := from + " " + state; from != "" && !slices.Contains(edges, edge) {
-				edges = append(edges, edge)
-			}
-			from = state
-		}
-	}
-	return edges
+	require.ElementsMatch(t, transitions.Edges(), transition.DiagramEdges(string(source)))
 }

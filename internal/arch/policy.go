@@ -11,6 +11,7 @@ var layers = []layer{
 	{"activity", nil},
 	{"runtime", nil},
 	{"internal/flow", nil},
+	{"internal/transition", []string{"activity"}},
 	{"internal/backoff", nil},
 	{"internal/singleflight", nil},
 	{"internal/workqueue", []string{"internal/backoff"}},
@@ -37,8 +38,8 @@ var layers = []layer{
 	{"workload", []string{"runtime", "hooks"}},
 	{"snapshot", []string{"runtime", "workload", "internal/flow"}},
 	{"snapshot/cloud", []string{"snapshot", "workload"}},
-	{"pool", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "internal/flow", "internal/dispatch", "internal/backoff", "internal/workqueue"}},
-	{"claim", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "snapshot", "pool", "internal/flow", "internal/singleflight", "internal/dispatch"}},
+	{"pool", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "internal/flow", "internal/transition", "internal/dispatch", "internal/backoff", "internal/workqueue"}},
+	{"claim", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "snapshot", "pool", "internal/flow", "internal/transition", "internal/singleflight", "internal/dispatch"}},
 	{"release", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "pool", "claim", "internal/flow", "internal/singleflight", "internal/dispatch", "internal/backoff"}},
 	{"release/schedule", []string{"runtime", "pool", "claim", "release", "internal/backoff", "internal/workqueue"}},
 

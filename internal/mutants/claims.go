@@ -185,10 +185,10 @@ var claims = []mutation{
 	{
 		desc: "an active claim can fail", test: "TestDiagram",
 		file: "claim/transition.go",
-		old: `	{fail, Pending, Failed, activity.ClaimFailed},
+		old: `	{Name: fail, From: Pending, To: Failed, Event: activity.ClaimFailed},
 `,
-		new: `	{fail, Pending, Failed, activity.ClaimFailed},
-	{fail, Active, Failed, activity.ClaimFailed},
+		new: `	{Name: fail, From: Pending, To: Failed, Event: activity.ClaimFailed},
+	{Name: fail, From: Active, To: Failed, Event: activity.ClaimFailed},
 `,
 	},
 	{
