@@ -68,4 +68,12 @@ var dockers = []mutation{
 		old:  `bytes.LastIndex(log[:end], prefix)`,
 		new:  `bytes.Index(log[:end], prefix)`,
 	},
+	{
+		desc: "a restart that was not recorded is never recorded", test: "TestRestartRecordsEarlierStart",
+		file: "runtime/kubernetes/session.go",
+		old: `		r.unrecorded.Store(id, history.exits)
+`,
+		new: `		_ = id
+`,
+	},
 }

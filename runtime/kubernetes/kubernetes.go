@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -79,6 +80,9 @@ type Runtime struct {
 	nonRoot   bool
 	log       klog.Logger
 	images    images
+	// unrecorded has, by Hostler's id, the number of exits of the containers whose
+	// restart after the last of them may not be recorded.
+	unrecorded sync.Map
 }
 
 // New prepares a client of a cluster. The cluster need not be available yet:
@@ -119,7 +123,7 @@ func New(o Options) (*Runtime, error) {
 func (r *Runtime) setSessions(sessions *shim.Sessions) {
 	r.sessions = sessions
 	r.Containers = backend.New(sessions, backend.Options{
-		Secret: r.secret, Resume: r.resume, Mounts: r.volumeMounts, CopyLog: r.copyLog,
+		Secret: r.secret, Resume: r.resume, Restarted: r.restarted, Mounts: r.volumeMounts, CopyLog: r.copyLog,
 	})
 }
 

@@ -263,10 +263,38 @@ func (r *Runtime) restartExited(ctx context.Context, pod *corev1.Pod, start func
 		return err
 	}
 	// Recorded after the action: if we are killed in between, a running container
-	// is taken for an exited one, and not the other way round.
-	_, err = r.patch(ctx, pod, map[string]any{"metadata": map[string]any{
-		"annotations": map[string]any{annotationRestarted: strconv.Itoa(exits)}}})
-	return err
+	// is taken for an exited one, and not the other way round. The next session
+	// finds that, and the next restart records it.
+	r.unrecorded.Store(pod.Labels[labelContainer], exits)
+	return r.recordRestart(ctx, pod, exits)
+}
+
+// restarted records the restart of a container by its shim, if the start after
+// its last exit may not be recorded.
+func (r *Runtime) restarted(ctx context.Context, id string) error {
+	exits, found := r.unrecorded.Load(id)
+	if !found {
+		return nil
+	}
+	pod, err := r.lookup(ctx, id)
+	if err != nil {
+		return err
+	}
+	n, _ := exits.(int)
+	return r.recordRestart(ctx, pod, n)
+}
+
+// recordRestart records that a container runs after so many exits.
+func (r *Runtime) recordRestart(ctx context.Context, pod *corev1.Pod, exits int) error {
+	if historyOf(pod).restarted < exits {
+		_, err := r.patch(ctx, pod, map[string]any{"metadata": map[string]any{
+			"annotations": map[string]any{annotationRestarted: strconv.Itoa(exits)}}})
+		if err != nil {
+			return err
+		}
+	}
+	r.unrecorded.Delete(pod.Labels[labelContainer])
+	return nil
 }
 
 // patch changes exactly this pod: one of the same name and another identity is a
@@ -294,6 +322,7 @@ func (r *Runtime) Destroy(ctx context.Context, id string) error {
 		return fmt.Errorf("destroy the container %s: %w", id, err)
 	}
 	r.sessions.Remove(id)
+	r.unrecorded.Delete(id)
 	return nil
 }
 

@@ -26,11 +26,15 @@ func (r *Runtime) dial(ctx context.Context, id string) (io.ReadWriteCloser, int,
 }
 
 // lookupCompatible is lookupRunning for a container whose protocol this server
-// supports. It also returns the version in the container's record.
+// supports. It also returns the version in the container's record. It notes if
+// the container runs again after an exit and that is not recorded.
 func (r *Runtime) lookupCompatible(ctx context.Context, id string) (*corev1.Pod, int, error) {
 	pod, err := r.lookupRunning(ctx, id)
 	if err != nil {
 		return nil, 0, err
+	}
+	if history := historyOf(pod); history.running && history.exits > history.restarted {
+		r.unrecorded.Store(id, history.exits)
 	}
 	version, err := shim.Protocols().Parse(pod.Annotations[annotationProtocol])
 	return pod, version, err

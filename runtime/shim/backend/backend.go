@@ -25,6 +25,10 @@ type Options struct {
 	// never started, and calls start when the shim can be reached, again while
 	// that may help. It records a restart that the engine does not count.
 	Resume func(ctx context.Context, id string, start func(context.Context) error) error
+	// Restarted is called after the shim has restarted a container. It records an
+	// earlier restart of which Resume could not. Nil means that the engine counts
+	// them.
+	Restarted func(ctx context.Context, id string) error
 	// Mounts returns the volumes of a container in which files can be written.
 	// Nil means that no volume is read-only.
 	Mounts func(ctx context.Context, id string) ([]Mount, error)
@@ -60,6 +64,8 @@ func (c Containers) Restart(ctx context.Context, id string, fence int64) error {
 	err := session.Restart(ctx, fence)
 	if errors.Is(err, runtime.ErrNotRunning) || errors.Is(err, runtime.ErrContainerExited) {
 		err = c.options.Resume(ctx, id, func(ctx context.Context) error { return session.StartMain(ctx, fence) })
+	} else if err == nil && c.options.Restarted != nil {
+		err = c.options.Restarted(ctx, id)
 	}
 	return wrap(err, "restart the container %s", id)
 }
