@@ -76,7 +76,8 @@ func (r *Runner) attempt(ctx context.Context, h hooks.Hook, run hooks.Run, s Sub
 		return outcome{}, fmt.Errorf("record the start of hook %q: %w", h.Name, err)
 	}
 	x := r.executors.of(h.Action.Kind())
-	run, err := r.end(ctx, run, x.Execute(ctx, newAttempt(h, run, s)))
+	res := recovered(func() Result { return x.Execute(ctx, newAttempt(h, run, s)) })
+	run, err := r.end(ctx, run, res)
 	return outcome{run: run, ending: x.Ending(run)}, err
 }
 
@@ -93,7 +94,7 @@ func (r *Runner) resume(ctx context.Context, h hooks.Hook, run hooks.Run, mayRep
 	if run.State != hooks.Running && !wasUnknown {
 		return outcome{run: run, ending: x.Ending(run)}, nil
 	}
-	res := x.WaitResult(ctx, newAttempt(h, run, Subject{}))
+	res := recovered(func() Result { return x.WaitResult(ctx, newAttempt(h, run, Subject{})) })
 	if wasUnknown {
 		return outcome{run: run, ending: x.Ending(run), repeatable: res.Gone}, taintedError(run, res.Err)
 	}

@@ -77,6 +77,17 @@ type Result struct {
 	Gone bool
 }
 
+// recovered calls an executor. If it panics, the outcome is unknown, and nothing
+// confirms that the attempt has ended.
+func recovered(call func() Result) (res Result) {
+	defer func() {
+		if p := recover(); p != nil {
+			res = Result{State: hooks.Unknown, Err: fmt.Errorf("%w: panic: %v", runtime.ErrTainted, p)}
+		}
+	}()
+	return call()
+}
+
 // isUnavailable reports whether the engine is unavailable, so a later query may
 // have a result.
 func isUnavailable(err error) bool {

@@ -12,14 +12,14 @@ import (
 )
 
 // run runs the hooks of a point in order. If stopped is not empty, it is why
-// none of them can be started. After a failed hook the rest is skipped.
-func (r *Runner) run(ctx context.Context, p hooks.Point, hs []hooks.Hook, s Subject, stopped string) ([]hooks.Run, error) {
+// none of them can be started. After a failed hook, whose error failed is, the
+// rest is skipped. Any other error ends the point at once, without records: a
+// hook that was not skipped by the policy runs when the point is fired again.
+func (r *Runner) run(ctx context.Context, p hooks.Point, hs []hooks.Hook, s Subject, stopped string) (runs []hooks.Run, failed, err error) {
 	prior, err := r.priorRuns(ctx, p, s)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var runs []hooks.Run
-	var failed error
 	skipReason := stopped
 	for i, h := range hs {
 		var ended []hooks.Run
@@ -32,13 +32,13 @@ func (r *Runner) run(ctx context.Context, p hooks.Point, hs []hooks.Hook, s Subj
 		if err == nil {
 			continue
 		}
-		failed = errors.Join(failed, err)
-		if skipReason != "" {
-			break // a record could not be written
+		if _, isHookError := errors.AsType[*hooks.Error](err); !isHookError || skipReason != "" {
+			return runs, failed, err // a record could not be written
 		}
+		failed = err
 		skipReason = fmt.Sprintf("hook %q of the same point failed", h.Name)
 	}
-	return runs, failed
+	return runs, failed, nil
 }
 
 // newRun returns the record of a hook's first attempt.

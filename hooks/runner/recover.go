@@ -31,7 +31,8 @@ func (r *Runner) awaitIdle(ctx context.Context, container string, hs map[hooks.P
 			continue // not a hook of this workload
 		}
 		h := hs[run.Point][run.Index]
-		res := r.executors.of(h.Action.Kind()).WaitResult(ctx, newAttempt(h, run, Subject{}))
+		x := r.executors.of(h.Action.Kind())
+		res := recovered(func() Result { return x.WaitResult(ctx, newAttempt(h, run, Subject{})) })
 		if isUnavailable(res.Err) || ctx.Err() != nil {
 			return fmt.Errorf("wait for hook %q of %s: %w", run.Hook, run.Point, errors.Join(res.Err, context.Cause(ctx)))
 		}

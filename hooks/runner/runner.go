@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/runtime"
@@ -104,15 +105,19 @@ func (r *Runner) Fire(ctx context.Context, p hooks.Point, all map[hooks.Point][]
 	if !rule.Aborts {
 		ctx = context.WithoutCancel(ctx)
 	}
-	runs, err := r.run(ctx, p, hs, s, stopped)
-	out := Outcome{Runs: runs, Tainted: taintedReason(runs, err)}
+	runs, failed, err := r.run(ctx, p, hs, s, stopped)
+	out := Outcome{Runs: runs, Tainted: taintedReason(runs, failed)}
 	out.Warnings = append(stoppedWarnings(runs), failureWarnings(runs)...)
-	if _, isHookError := errors.AsType[*hooks.Error](err); isHookError && !rule.Aborts {
+	if failed != nil && err == nil && !rule.Aborts {
 		// It has more details of the hook that failed the point.
-		out.Warnings = append(out.Warnings[:max(len(out.Warnings)-1, 0)], err.Error())
-		out.Failure, err = err, nil
+		out.Warnings = append(out.Warnings[:max(len(out.Warnings)-1, 0)], failed.Error())
+		out.Failure = failed
+		return out, nil
 	}
-	return out, err
+	if failed == nil {
+		return out, err
+	}
+	return out, errors.Join(failed, err)
 }
 
 // stoppedReason returns why the container cannot run commands, or "". It returns
@@ -130,6 +135,8 @@ func (r *Runner) stoppedReason(ctx context.Context, s Subject) (string, error) {
 		return "", err
 	case ctx.Err() != nil:
 		return "", context.Cause(ctx)
+	case err != nil && !errors.Is(err, runtime.ErrNotFound):
+		return notRunning + ": " + err.Error(), nil
 	case err != nil, status.State != runtime.Running:
 		return notRunning, nil
 	}
@@ -144,7 +151,7 @@ const notRunning = "the container is not running"
 // container was stopped, if any was, now or by an earlier flow.
 func stoppedWarnings(runs []hooks.Run) []string {
 	for _, r := range runs {
-		if r.State == hooks.Skipped && (r.Error == notRunning || r.Error == runtime.ErrTooOld.Error()) {
+		if r.State == hooks.Skipped && (strings.HasPrefix(r.Error, notRunning) || r.Error == runtime.ErrTooOld.Error()) {
 			return []string{fmt.Sprintf("%s did not run: %s", r.Point, r.Error)}
 		}
 	}

@@ -117,7 +117,11 @@ func newRunner(rt runtime.Execer, rec hooks.Recorder) testRunner {
 
 // run runs a point whose container is stopped if a reason is given.
 func (r testRunner) run(ctx context.Context, p hooks.Point, hs []hooks.Hook, s Subject, stopped ...string) ([]hooks.Run, error) {
-	return r.Runner.run(ctx, p, hs, s, strings.Join(stopped, ""))
+	runs, failed, err := r.Runner.run(ctx, p, hs, s, strings.Join(stopped, ""))
+	if err == nil {
+		return runs, failed
+	}
+	return runs, errors.Join(failed, err)
 }
 
 func newHook(name string, policy hooks.OnError, retries int) hooks.Hook {

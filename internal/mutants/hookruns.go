@@ -9,25 +9,46 @@ var hookRuns = []mutation{
 		return outcome{}, fmt.Errorf("record the start of hook %q: %w", h.Name, err)
 	}
 	x := r.executors.of(h.Action.Kind())
-	run, err := r.end(ctx, run, x.Execute(ctx, newAttempt(h, run, s)))
+	res := recovered(func() Result { return x.Execute(ctx, newAttempt(h, run, s)) })
 `,
 		new: `	x := r.executors.of(h.Action.Kind())
-	res := x.Execute(ctx, newAttempt(h, run, s))
+	res := recovered(func() Result { return x.Execute(ctx, newAttempt(h, run, s)) })
 	if err := r.recorder.RunStarted(ctx, run); err != nil {
 		return outcome{}, fmt.Errorf("record the start of hook %q: %w", h.Name, err)
 	}
-	run, err := r.end(ctx, run, res)
 `,
 	},
 	{
 		desc: "hooks after a failed one are not recorded", test: "TestErrorPolicies",
 		file: "hooks/runner/point.go",
-		old: `		if skipReason != "" {
-			break // a record could not be written
+		old: `		skipReason = fmt.Sprintf("hook %q of the same point failed", h.Name)
 `,
-		new: `		if failed != nil {
-			break // a record could not be written
+		new: `		return runs, failed, nil
 `,
+	},
+	{
+		desc: "a hook is skipped for good because a record could not be written", test: "TestStorageErrorSkipsNoHook",
+		file: "hooks/runner/point.go",
+		old:  `!isHookError || skipReason != "" {`,
+		new:  `!isHookError && skipReason != "" {`,
+	},
+	{
+		desc: "a record that could not be written is hidden by the hook that failed", test: "TestUnwrittenSkipIsAnError",
+		file: "hooks/runner/runner.go",
+		old:  `	if failed != nil && err == nil && !rule.Aborts {`,
+		new:  `	if failed != nil && !rule.Aborts {`,
+	},
+	{
+		desc: "a panic of an executor is not recovered", test: "TestExecutorPanics",
+		file: "hooks/runner/executor.go",
+		old:  `		if p := recover(); p != nil {`,
+		new:  `		if p := error(nil); p != nil {`,
+	},
+	{
+		desc: "the reason of a skip is lost", test: "TestStatusErrorIsReported",
+		file: "hooks/runner/runner.go",
+		old:  `		return notRunning + ": " + err.Error(), nil`,
+		new:  `		return notRunning, nil`,
 	},
 	{
 		desc: "a command with an unknown result is started again after its timeout", test: "TestExecWhileEngineUnavailable",
@@ -84,10 +105,8 @@ var hookRuns = []mutation{
 	{
 		desc: "a hook that was started by an earlier server runs again", test: "TestResumePriorRuns",
 		file: "hooks/runner/attempts.go",
-		old: `	res := x.WaitResult(ctx, newAttempt(h, run, Subject{}))
-`,
-		new: `	res := x.Execute(ctx, newAttempt(h, run, Subject{}))
-`,
+		old:  `return x.WaitResult(ctx, newAttempt(h, run, Subject{}))`,
+		new:  `return x.Execute(ctx, newAttempt(h, run, Subject{}))`,
 	},
 	{
 		desc: "an outcome is requested only for as long as the attempt could have lasted", test: "TestSkipWaitsForEngine",
