@@ -125,4 +125,10 @@ var channels = []mutation{
 		old:  `		if !changes && errors.Is(err, runtime.ErrUnavailable) {`,
 		new:  `		if false {`,
 	},
+	{
+		desc: "a query of an outcome waits for an unavailable engine", test: "TestCallsWhileEngineIsUnavailable",
+		file: "runtime/shim/exec.go",
+		old:  `		if e.request.Op == OpWaitResult && errors.Is(err, runtime.ErrUnavailable) {`,
+		new:  `		if false {`,
+	},
 }

@@ -136,6 +136,9 @@ func (e *execution) wait(ctx context.Context) (runtime.Result, error) {
 				return result, err
 			}
 		}
+		if e.request.Op == OpWaitResult && errors.Is(err, runtime.ErrUnavailable) {
+			return runtime.Result{}, err // a later call returns the outcome
+		}
 		if e.bootID == "" || !isRetryable(err) {
 			return runtime.Result{}, e.openError(err)
 		}

@@ -266,7 +266,11 @@ func TestCallsWhileEngineIsUnavailable(t *testing.T) {
 	}{
 		"copy out": {func(ctx context.Context, s *Session) error { _, err := s.CopyOut(ctx, "/data"); return err }, runtime.ErrUnavailable},
 		"scan":     {func(ctx context.Context, s *Session) error { _, err := s.LastModified(ctx, nil); return err }, runtime.ErrUnavailable},
-		"wipe":     {func(ctx context.Context, s *Session) error { return s.Wipe(ctx, 1) }, context.DeadlineExceeded},
+		"wait result": {func(ctx context.Context, s *Session) error {
+			_, err := s.WaitResult(ctx, runtime.Command{RunID: "k", Timeout: time.Hour})
+			return err
+		}, runtime.ErrUnavailable},
+		"wipe": {func(ctx context.Context, s *Session) error { return s.Wipe(ctx, 1) }, context.DeadlineExceeded},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
