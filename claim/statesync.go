@@ -128,7 +128,7 @@ func (ss *StateSync) download(ctx context.Context, c Claim, w *workload.Workload
 // reads. No process of the tenant can then change files during the upload, or
 // block, stop or starve the process that reads them. The next user of the
 // container restarts its main process. The error is runtime.ErrNotRunning or
-// ErrContainerExited for a container that has exited.
+// ErrContainerExited for a container that exits during the upload.
 //
 // The container's files count as the tenant's whole state only while the claim
 // is in state c.State. A snapshot of a container that the claim no longer holds
@@ -145,7 +145,7 @@ func (ss *StateSync) Upload(ctx context.Context, c Claim, w *workload.Workload, 
 	defer end()
 	// The release may have run while this upload waited.
 	if err = ss.verifyUnchanged(ctx, c); err == nil && c.State == Releasing {
-		err = asReadError(ss.rt.Stop(ctx, c.Container, c.ContainerFence))
+		err = ss.stop(ctx, c)
 	}
 	if err == nil {
 		err = ss.recordTransfer(ctx, c, activity.SyncStarted, "upload", reason, activity.SyncStartedData{Direction: "upload"}, nil)
@@ -159,6 +159,21 @@ func (ss *StateSync) Upload(ctx context.Context, c Claim, w *workload.Workload, 
 	t, err := ss.uploadWithRetry(ctx, sink, c, w, reason)
 	c, err = ss.finishTransfer(ctx, c, "upload", t, err)
 	return c, t, classifySyncError("upload", err)
+}
+
+// stopTimeout limits how long a stop, which may need a start of process 1,
+// occupies a release. It is longer than the backends' own limits.
+const stopTimeout = 15 * time.Minute
+
+// errStopTimeout is the cause when stopTimeout has passed. It is not
+// runtime.ErrUnavailable: the backend would have returned that.
+var errStopTimeout = fmt.Errorf("the container was not stopped within %s", stopTimeout)
+
+// stop ends every process in a claim's container.
+func (ss *StateSync) stop(ctx context.Context, c Claim) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, stopTimeout, errStopTimeout)
+	defer cancel()
+	return asReadError(ss.rt.Stop(ctx, c.Container, c.ContainerFence))
 }
 
 // pruneTimeout bounds the cleanup after a failed upload, which blocks other

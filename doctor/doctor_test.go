@@ -102,7 +102,7 @@ func TestFindings(t *testing.T) {
 			record(h, pool.Idle)
 			reserve(h, false)
 			require.NoError(h.T, h.RT.Create(h.T.Context(), runtime.Spec{ID: "c1", Workload: "w", Image: "box", Command: []string{"box", "idle"}}))
-			require.NoError(h.T, h.RT.Start(h.T.Context(), "c1"))
+			require.NoError(h.T, h.RT.Start(h.T.Context(), "c1", 1))
 			for _, m := range []claim.Transition{claim.Activate("k1", claim.Fresh, nil), claim.BeginRelease("k1", "requested", false)} {
 				_, err := h.DB.UpdateClaim(h.T.Context(), m)
 				require.NoError(h.T, err)

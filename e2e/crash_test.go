@@ -287,7 +287,7 @@ func makeContainer(t *testing.T, rt backend, in runtime.Runtime, id string) {
 		ID: id, Workload: "unknown", Revision: "1", Image: rt.image(t),
 		Command: []string{rt.program(t, "box"), "idle"},
 	}))
-	require.NoError(t, in.Start(t.Context(), id))
+	require.NoError(t, in.Start(t.Context(), id, 1))
 }
 
 // makeForeign creates a container of another installation. The returned function

@@ -24,8 +24,8 @@ func (g guarded) Create(ctx context.Context, spec runtime.Spec) error {
 	return g.held(func() error { return g.Runtime.Create(ctx, spec) })
 }
 
-func (g guarded) Start(ctx context.Context, id string) error {
-	return g.held(func() error { return g.Runtime.Start(ctx, id) })
+func (g guarded) Start(ctx context.Context, id string, fence int64) error {
+	return g.held(func() error { return g.Runtime.Start(ctx, id, fence) })
 }
 
 func (g guarded) Restart(ctx context.Context, id string, fence int64) error {

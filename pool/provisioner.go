@@ -63,7 +63,7 @@ func (p *Provisioner) create(ctx context.Context, c Container, w *workload.Workl
 			return p.rt.Create(ctx, w.Spec(c.ID))
 		}},
 		flow.Step{Name: "start", Do: func(ctx context.Context) error {
-			return p.rt.Start(ctx, c.ID)
+			return p.rt.Start(ctx, c.ID, c.Fence)
 		}},
 		// If claims download tenants' state, they also copy the seeds.
 		flow.Step{Name: "seed", When: func() bool { return w.Sync == nil || !w.Sync.Policy.OnClaim }, Do: func(ctx context.Context) error {

@@ -166,19 +166,30 @@ func TestReleaseOfMissingContainer(t *testing.T) {
 	})
 }
 
-// A container that was started for the upload is not reused, because the reason
-// of its exit is unknown.
-func TestContainerStartedForUploadIsDestroyed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := flowtest.New(t)
-		h.Apply(flowtest.Edit(syncedWorkload, "reuse: never", "reuse: same_tenant"))
-		c := h.Claim("w", "ada")
-		execTestprog(h, c, "write", "/data/note", "x")
-		h.RT.BreakOnce("get", runtime.ErrNotRunning)
-		h.Release(c)
-		require.Contains(t, awaitDestroyed(h, c.Container), "exited before its release")
-		require.Equal(t, "x", execTestprog(h, h.Claim("w", "ada"), "read", "/data/note"))
-	})
+// A container that has exited, before its release or during the upload, is not
+// reused, because the reason of its exit is unknown.
+func TestContainerThatExitedIsDestroyed(t *testing.T) {
+	for name, exit := range map[string]func(h *flowtest.Harness, c claim.Claim){
+		"before, unnoticed": func(h *flowtest.Harness, c claim.Claim) {
+			h.RT.Break("watch", runtime.ErrUnavailable)
+			h.RT.Break("list", runtime.ErrUnavailable)
+			h.RT.Kill(c.Container)
+		},
+		"during the upload": func(h *flowtest.Harness, _ claim.Claim) { h.RT.BreakOnce("get", runtime.ErrNotRunning) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := flowtest.New(t)
+				h.Apply(flowtest.Edit(syncedWorkload, "reuse: never", "reuse: same_tenant"))
+				c := h.Claim("w", "ada")
+				execTestprog(h, c, "write", "/data/note", "x")
+				exit(h, c)
+				h.Release(c)
+				require.Contains(t, awaitDestroyed(h, c.Container), "exited before its release")
+				require.Equal(t, "x", execTestprog(h, h.Claim("w", "ada"), "read", "/data/note"))
+			})
+		})
+	}
 }
 
 // The fence of a container grows with each flow: each release succeeds, and

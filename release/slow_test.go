@@ -113,17 +113,18 @@ func TestStuckReleaseDoesNotBlockOthers(t *testing.T) {
 	})
 }
 
-// A container that does not start again occupies a release for a limited time
-// only, and its tenant is the cause: other claims of the workload are released,
-// and its container is given up after release_failed_ttl.
-func TestHungStartIsBounded(t *testing.T) {
+// A container that cannot be stopped, because process 1 does not start again,
+// occupies a release for a limited time only, and its tenant is the cause: other
+// claims of the workload are released, and its container is given up after
+// release_failed_ttl.
+func TestHungStopIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
 		h.Apply(flowtest.Edit(syncedWorkload, "reuse: never", "reuse: never, claim_idle_ttl: 10m, release_failed_ttl: 1h", "max_size: 2", "max_size: 30"))
 		var hung []claim.Claim
 		for _, tenant := range strings.Split("abcdefgh", "") {
 			c := h.Claim("w", tenant)
-			_, unblock := h.RT.Block("start " + c.Container)
+			_, unblock := h.RT.Block("stop " + c.Container)
 			defer unblock()
 			h.RT.Kill(c.Container)
 			hung = append(hung, c)

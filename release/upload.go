@@ -65,21 +65,25 @@ func (op *operation) uploadState(ctx context.Context) error {
 	return &claim.SyncError{Direction: "upload", Err: err}
 }
 
-// stopAndUpload uploads the state after stopping the tenant's processes. A
-// container that has exited is started first, because its files are read from
-// inside.
+// exitedReason is why a container that exited by itself is not reused: the reason
+// of its exit is unknown.
+const exitedReason = "it exited before its release"
+
+// stopAndUpload uploads the state after stopping the tenant's processes. If the
+// container exits in between, it is stopped again: its files can be read then.
 func (op *operation) stopAndUpload(ctx context.Context) error {
+	status, err := op.rt.Status(ctx, op.claim.Container)
+	if err != nil {
+		return err
+	}
+	if status.State == runtime.Exited {
+		op.unusable = exitedReason
+	}
 	op.processesEnded = true
 	c, _, err := op.claims.StateSync.Upload(ctx, op.claim, op.w, "release")
 	if errors.Is(err, runtime.ErrNotRunning) || errors.Is(err, runtime.ErrContainerExited) {
-		op.unusable = "it exited before its release"
-		if err = op.start(ctx); err != nil {
-			// A tenant may have removed the main process's program, or what the
-			// engine needs to start a container.
-			err = fmt.Errorf("%w: restart failed: %w", runtime.ErrNotRunning, err)
-		} else {
-			c, _, err = op.claims.StateSync.Upload(ctx, op.claim, op.w, "release")
-		}
+		op.unusable = exitedReason
+		c, _, err = op.claims.StateSync.Upload(ctx, op.claim, op.w, "release")
 	}
 	if err == nil {
 		op.claim = c
@@ -94,13 +98,6 @@ const startTimeout = 15 * time.Minute
 // errStartTimeout is the cause when startTimeout has passed. It is not
 // runtime.ErrUnavailable: the backend would have returned that.
 var errStartTimeout = fmt.Errorf("the container did not start within %s", startTimeout)
-
-// start starts the container again, so that its files can be read.
-func (op *operation) start(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, errStartTimeout)
-	defer cancel()
-	return op.rt.Start(ctx, op.claim.Container)
-}
 
 // restart ends all processes in the container and starts its main process.
 func (op *operation) restart(ctx context.Context) error {

@@ -33,14 +33,13 @@ import (
 // the backend's limit, every call that needs a response of the container is
 // ErrTainted, so that a flow that retries on ErrUnavailable terminates.
 //
-// Restart, Stop, RecordBaseline and Wipe carry a fence: a number above 0 that
-// grows whenever another flow or another server becomes responsible for the
+// Start, Restart, Stop, RecordBaseline and Wipe carry a fence: a number above 0
+// that grows whenever another flow or another server becomes responsible for the
 // container. The container remembers the greatest one, also across a restart by
 // its engine, and rejects a smaller one with ErrStaleFence. An equal one is
-// accepted. Exec and CopyIn carry the fence of their flow as well: they are
-// rejected once the container has received a greater one, and are not remembered
-// themselves. A fence of 0 is that of no flow, such as a health check, and is
-// accepted there.
+// accepted. Exec and CopyIn carry the fence of their flow as well. The container
+// remembers theirs until it exits. A fence of 0 is that of no flow, such as a
+// health check, and is accepted there.
 //
 // For a container that a newer server created, every call that would change it
 // returns ErrNewer, Destroy included, and so does every call that needs a
@@ -69,8 +68,9 @@ type Lifecycle interface {
 	// interrupted may leave parts: Destroy removes them.
 	Create(ctx context.Context, spec Spec) error
 	// Start runs the main process and returns once the container accepts Exec.
-	// For a container that runs already it returns nil.
-	Start(ctx context.Context, id string) error
+	// For a container that runs already it returns nil if the main process was
+	// started with the same fence, and is a Restart otherwise.
+	Start(ctx context.Context, id string, fence int64) error
 	// Restart ends every process in the container and runs the main process
 	// again. Files, volumes and the endpoint stay as they are. It starts a main
 	// process that a Wipe has ended. Of a container that exited by itself only
@@ -80,8 +80,10 @@ type Lifecycle interface {
 	// Stop ends every process in the container, the main process included. It is
 	// not an Exit: the container and its files stay, CopyOut can read the files,
 	// and Restart starts the main process again. Until then Exec returns
-	// ErrNotRunning. For a container that exited by itself, Stop returns
-	// ErrNotRunning.
+	// ErrNotRunning. A container that exited by itself is stopped too: its files
+	// can be read then, and its main process is not started for that. Status may
+	// report it as running or exited until Restart. For one that was never
+	// started, Stop returns ErrNotRunning.
 	Stop(ctx context.Context, id string, fence int64) error
 	// Destroy asks the main process to exit (Spec.StopSignal), waits up to
 	// Spec.StopGracePeriod, kills what still runs and removes the container with
@@ -146,7 +148,9 @@ type Execer interface {
 	// the command and starts nothing. The command is named by its RunID; its
 	// Timeout and Grace bound the wait. ErrUnknownRun means that the container
 	// has no such command: it never began, or it began before the container was
-	// started again, or too long ago.
+	// started again, or too long ago. ErrUnavailable means that the engine does
+	// not respond: nothing is known of the command, and WaitResult may be called
+	// again.
 	WaitResult(ctx context.Context, id string, cmd Command) (Result, error)
 }
 

@@ -66,7 +66,7 @@ func (h *harness) container(files ...file) string {
 		ID: id, Command: []string{fake.TestprogPath, "idle"},
 		Volumes: []runtime.Volume{{Name: "state", Target: "/data"}, {Name: "more", Target: "/more"}},
 	}))
-	require.NoError(h, h.rt.Start(h.Context(), id))
+	require.NoError(h, h.rt.Start(h.Context(), id, 1))
 	h.put(id, "/data", files...)
 	return id
 }

@@ -52,7 +52,7 @@ func (m *processHarness) container() (string, string) {
 	require.NoError(m, m.rt.Create(m.Context(), runtime.Spec{
 		ID: id, Command: []string{runtimetest.BuildTestprog(m), "idle"}, Volumes: []runtime.Volume{{Name: "state", Target: "/data"}},
 	}))
-	require.NoError(m, m.rt.Start(m.Context(), id))
+	require.NoError(m, m.rt.Start(m.Context(), id, 1))
 	ctx := context.WithoutCancel(m.Context())
 	m.Cleanup(func() { require.NoError(m, m.rt.Destroy(ctx, id)) })
 	return id, filepath.Join(m.dir, "rt", "containers", id, "root", "data")

@@ -14,14 +14,14 @@ import (
 // changeOps are the requests that change the container as a whole.
 var changeOps = map[shim.Op]func(s *supervisor, r shim.Request) error{
 	shim.OpRestart:        func(s *supervisor, _ shim.Request) error { return s.restart() },
-	shim.OpStartMain:      (*supervisor).startMainIfWaiting,
+	shim.OpStartMain:      func(s *supervisor, r shim.Request) error { return s.startMainFor(r.Fence) },
 	shim.OpStop:           func(s *supervisor, _ shim.Request) error { return s.killAll() },
 	shim.OpRecordBaseline: func(s *supervisor, _ shim.Request) error { return s.recordBaseline() },
 	shim.OpWipe:           func(s *supervisor, r shim.Request) error { return s.wipe(r.Paths) },
 }
 
 // applyChange runs one change at a time. It refuses a request with a smaller
-// fence than an earlier change had.
+// fence than an earlier request had.
 func (s *supervisor) applyChange(r shim.Request) error {
 	apply, ok := changeOps[r.Op]
 	if !ok {
@@ -29,15 +29,11 @@ func (s *supervisor) applyChange(r shim.Request) error {
 	}
 	s.changeSem <- struct{}{}
 	defer func() { <-s.changeSem }()
-	if r.Op != shim.OpStartMain || r.Fence != shim.NoFence {
-		if err := s.fence.admit(r.Fence); err != nil {
-			if s.canExitWaiting() { // after the response
-				time.AfterFunc(startErrorLinger, s.exitIfWaiting)
-			}
-			return err
-		}
-		s.admitted.Store(s.fence.current)
+	if err := s.admitChange(r.Fence); err != nil {
+		s.limitStartWait(refusedStartWait)
+		return err
 	}
+	s.limitStartWait(maxStartWait)
 	// A stop starts nothing: the files can be saved then.
 	if s.hasExited && r.Op != shim.OpStartMain && r.Op != shim.OpStop {
 		return errWaitsForStart
@@ -60,7 +56,7 @@ func (s *supervisor) startAfterKill() error {
 	if err := s.halt.err(); err != nil {
 		return fmt.Errorf("%w: %w", runtime.ErrTainted, err)
 	}
-	s.hasExited = false
+	s.hasExited, s.mainFence = false, s.fence.current
 	s.sessions.setQuiet(false)
 	s.workers.reopen()
 	if err := s.startMain(); err != nil {

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"os"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -9,19 +12,52 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-// The request to start the main process has no fence, and may come late: it does
-// nothing once the container was stopped since init was started.
-func TestStartMainOnlyWhileItWaits(t *testing.T) {
+// A request to start the main process that is repeated, because its response was
+// lost, gets the same response, and starts nothing. One of no flow is refused.
+func TestRepeatedStartMain(t *testing.T) {
 	t.Parallel()
 	s := newSupervisor(shim.Config{HostProcess: true, Args: []string{"/nonexistent"}, Workdir: "/"})
-	start := shim.Request{Op: shim.OpStartMain}
-	s.main.set(shim.MainStopped, 0, nil)
-	require.ErrorIs(t, s.applyChange(start), runtime.ErrStaleFence)
+	start := shim.Request{Op: shim.OpStartMain, Fence: 5}
 	s.main.set(shim.MainRunning, 1, nil)
-	require.NoError(t, s.applyChange(start), "an earlier response was lost")
-	s.main.set(shim.MainFailed, 0, shim.NewWireError(&runtime.StartError{Reason: runtime.StartBinaryNotFound}))
+	require.ErrorIs(t, s.applyChange(shim.Request{Op: shim.OpStartMain, Fence: shim.NoFence}), runtime.ErrStaleFence)
+	for range 2 {
+		require.NoError(t, s.applyChange(start), "init has started it, and then for this flow")
+	}
+	s.main.set(shim.MainFailed, 0, shim.NewWireError(&runtime.StartError{Reason: runtime.StartNotExecutable}))
 	var startErr *runtime.StartError
 	require.ErrorAs(t, s.applyChange(start), &startErr)
+	require.Equal(t, runtime.StartNotExecutable, startErr.Reason)
+}
+
+// While init waits for a start, a request that is refused shortens the wait: its
+// flow may have had the engine start init. One of the responsible flow gives that
+// flow the time to start the main process.
+func TestRefusedRequestEndsNoWaitOfResponsibleFlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSupervisor(shim.Config{HostProcess: true})
+		s.fence.current = 5
+		s.waitForStart()
+		<-time.After(maxStartWait - time.Second)
+		require.ErrorIs(t, s.applyChange(shim.Request{Op: shim.OpStop, Fence: 4}), runtime.ErrStaleFence)
+		<-time.After(refusedStartWait - time.Second)
+		require.ErrorIs(t, s.applyChange(shim.Request{Op: shim.OpRestart, Fence: 5}), runtime.ErrNotRunning)
+		<-time.After(maxStartWait - time.Second) // otherwise this process ends
+		require.True(t, s.waitsForStart)
+		s.startWait.Stop()
+	})
+}
+
+// The exit code of an init that is not told to start the main process is that of
+// the container before.
+func TestRecordedExitCode(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir() + "/exit"
+	s := newSupervisor(shim.Config{ExitFile: path})
+	require.Equal(t, sigkillExitCode, s.recordedExitCode(), "the earlier init was killed")
+	require.NoError(t, writeExitFile(path, 7))
+	require.Equal(t, 7, s.recordedExitCode())
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	require.Equal(t, sigkillExitCode, s.recordedExitCode())
 }
 
 // In a container that its engine has started again, the main process is started

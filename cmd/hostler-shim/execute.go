@@ -13,8 +13,8 @@ import (
 // execute runs a command that was not requested before, and records its
 // outcome.
 func (s *supervisor) execute(ctx context.Context, r *run, spec shim.Run, fence int64) {
-	// A change that has begun since the request was checked may have missed it.
-	if s.checkFence(fence) != nil {
+	// A change that has begun since the request was admitted may have missed it.
+	if s.admit(fence) != nil {
 		s.runs.finish(r, lostResponse)
 		return
 	}

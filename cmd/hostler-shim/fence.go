@@ -11,6 +11,7 @@ import (
 
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/shim"
+	"golang.org/x/sys/unix"
 )
 
 // fence is the greatest number that a change of this container has carried. To
@@ -41,17 +42,17 @@ func openFence(path string) (fence, error) {
 	return f, nil
 }
 
-// admit refuses a number that is smaller than an earlier one. It writes a
-// greater one to disk before it uses it.
+// admit refuses a number that is smaller than an earlier one, and that of no
+// flow. It writes a greater one to disk before it uses it.
 func (f *fence) admit(number int64) error {
 	switch {
-	case number < f.current:
-		return fmt.Errorf("%w: its fence is %d, got %d", runtime.ErrStaleFence, f.current, number)
+	case number < f.current || number <= shim.NoFence:
+		return staleError(f.current, number)
 	case number == f.current:
 		return nil
 	}
 	if f.path != "" {
-		if err := writeDurably(f.path, strconv.AppendInt(nil, number, 10)); err != nil {
+		if err := writeFence(f.path, number); err != nil {
 			return fmt.Errorf("write the fence: %w", err)
 		}
 	}
@@ -59,13 +60,55 @@ func (f *fence) admit(number int64) error {
 	return nil
 }
 
-// checkFence refuses a command or a copy with a smaller fence than an earlier
-// change had. It does not record a greater one: that would cost each first
+// writeFence replaces the file. If there is no space for another one, it
+// overwrites the file, which has its space: a tenant's files must not prevent the
+// stop of their container.
+func writeFence(path string, number int64) error {
+	content := fenceText(number)
+	err := writeDurably(path, content)
+	if err == nil {
+		return nil
+	}
+	f, openErr := os.OpenFile(path, os.O_WRONLY|unix.O_NOFOLLOW, 0)
+	if openErr != nil {
+		return err
+	}
+	if _, writeErr := f.WriteAt(content, 0); writeErr == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// fenceText returns the content of a fence's file. Its length is always the same,
+// so that a file is overwritten as a whole.
+func fenceText(number int64) []byte { return fmt.Appendf(nil, "%-19d\n", number) }
+
+func staleError(current, number int64) error {
+	return fmt.Errorf("%w: its fence is %d, got %d", runtime.ErrStaleFence, current, number)
+}
+
+// admitChange refuses a change with a smaller fence than an earlier request had.
+// The caller holds changeSem.
+func (s *supervisor) admitChange(number int64) error {
+	if err := s.fence.admit(number); err != nil {
+		return err
+	}
+	return s.admit(number) // that of a command may be greater
+}
+
+// admit refuses a command or a copy with a smaller fence than an earlier request
+// had. It keeps a greater one in memory only: to record it would cost each first
 // command of a flow two writes to the disk. A command that exists when a change
 // begins is killed by it.
-func (s *supervisor) checkFence(number int64) error {
-	if current := s.admitted.Load(); number != shim.NoFence && number < current {
-		return fmt.Errorf("%w: its fence is %d, got %d", runtime.ErrStaleFence, current, number)
+func (s *supervisor) admit(number int64) error {
+	for number != shim.NoFence {
+		current := s.admitted.Load()
+		if number < current {
+			return staleError(current, number)
+		}
+		if s.admitted.CompareAndSwap(current, number) {
+			break
+		}
 	}
 	return nil
 }

@@ -51,6 +51,24 @@ func TestFencePersistedBeforeUse(t *testing.T) {
 	require.NoError(t, f.admit(6))
 }
 
+// A number is written where no other file can be: the disk is full, or a tenant has
+// taken the file's place. A stop of the container must not depend on that.
+func TestFenceWithoutSpaceForAnotherFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "fence")
+	f, err := openFence(path)
+	require.NoError(t, err)
+	require.NoError(t, f.admit(9))
+	require.NoError(t, os.MkdirAll(path+".new/file", 0o700))
+	require.NoError(t, f.admit(10))
+	again, err := openFence(path)
+	require.NoError(t, err)
+	require.EqualValues(t, 10, again.current)
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, os.Symlink(t.TempDir()+"/elsewhere", path))
+	require.Error(t, f.admit(11))
+}
+
 // A half-written file of an init that was killed is neither read nor kept.
 func TestFenceHalfWritten(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -67,6 +69,9 @@ func (m *mainProcess) signal(sig syscall.Signal) bool {
 
 // startMain starts the workload's own command.
 func (s *supervisor) startMain() error {
+	if err := os.Remove(s.config.ExitFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		logError("remove the exit file", err)
+	}
 	pid, exited, err := s.launchMain()
 	if err != nil {
 		s.main.set(shim.MainFailed, 0, shim.NewWireError(err))

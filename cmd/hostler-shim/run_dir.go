@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/hostler/hostler/runtime/shim"
@@ -52,7 +51,7 @@ func (d *tenantRunDir) wipe(fence int64, deadline time.Time) error {
 	for _, name := range d.files {
 		var content []byte
 		if name == shim.FenceFileName {
-			content = strconv.AppendInt(nil, fence, 10)
+			content = fenceText(fence)
 		}
 		if err := writeDurably(filepath.Join(d.target.path, name), content); err != nil {
 			return err

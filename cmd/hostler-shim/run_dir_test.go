@@ -41,7 +41,7 @@ func TestTenantRunDirIsReset(t *testing.T) {
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Len(t, entries, 2)
-	for name, want := range map[string]string{"began": "", "fence": "7"} {
+	for name, want := range map[string]string{"began": "", "fence": string(fenceText(7))} {
 		content, err := os.ReadFile(dir + "/" + name)
 		require.NoError(t, err)
 		require.Equal(t, want, string(content))

@@ -137,7 +137,7 @@ func (c *session) handleRun(in *shim.Incoming) error {
 	}
 	// A stale request for a new command leaves no record: the same command of a
 	// later flow runs.
-	if err := c.supervisor.checkFence(in.Request.Fence); err != nil && c.supervisor.runs.get(spec.RunID) == nil {
+	if err := c.supervisor.admit(in.Request.Fence); err != nil && c.supervisor.runs.get(spec.RunID) == nil {
 		go respond(in, shim.Response{}, err) // ends with the write, which has a timeout
 		return nil
 	}

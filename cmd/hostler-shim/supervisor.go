@@ -55,11 +55,18 @@ type supervisor struct {
 	changeSem chan struct{}
 	baseline  *baseline // nil before RecordBaseline; guarded by changeSem
 	fence     fence     // guarded by changeSem
-	// admitted is the fence for requests that do not hold changeSem.
+	// admitted is the greatest fence of any request, commands and copies
+	// included. It is not smaller than fence.
 	admitted atomic.Int64
+	// mainFence is the fence of the change that started the main process, or
+	// NoFence if init has started it with the container. Guarded by changeSem.
+	mainFence int64
 	// waitsForStart is true until the first change after a restart by the
 	// engine: the main process is left to OpStartMain. Guarded by changeSem.
 	waitsForStart bool
+	// startWait ends the wait. It is nil if init may not exit. Guarded by
+	// changeSem.
+	startWait *time.Timer
 	// hasExited is true after a restart by the engine until the main process is
 	// started, also if it was stopped in between. Guarded by changeSem.
 	hasExited bool

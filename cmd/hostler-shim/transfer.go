@@ -64,7 +64,7 @@ func (s *supervisor) transferFiles(in *shim.Incoming) error {
 // longer responsible for the container. Reading needs no fence. The caller holds
 // changeSem.
 func (s *supervisor) admitTransfer(r shim.Request) (*transferProcess, error) {
-	if err := s.checkFence(r.Fence); err != nil {
+	if err := s.admit(r.Fence); err != nil {
 		return nil, err
 	}
 	return s.startTransferProcess(r)

@@ -2,12 +2,12 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
+	"strconv"
+	"strings"
 	"time"
 
-	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/shim"
 )
 
@@ -35,8 +35,14 @@ func startedBefore(marker string) bool {
 // that starts it has to record that.
 var errWaitsForStart = (&shim.WireError{Code: shim.CodeNotRunning, Detail: "it exited and was not started since"}).Err()
 
-// maxStartWait is how long init waits for the request to start the main process.
-const maxStartWait = 30 * time.Second
+// How long init waits for the request to start the main process.
+const (
+	// maxStartWait is for the flow that is responsible for the container.
+	maxStartWait = 30 * time.Second
+	// refusedStartWait is after a request of another flow, which may have had the
+	// engine start init.
+	refusedStartWait = 5 * time.Second
+)
 
 // waitForStart leaves the main process to OpStartMain. The engine has started the
 // container again, possibly for a flow that is no longer responsible for it: only
@@ -45,7 +51,15 @@ func (s *supervisor) waitForStart() {
 	s.waitsForStart, s.hasExited = true, true
 	s.main.set(shim.MainStopped, 0, nil)
 	if s.canExitWaiting() {
-		time.AfterFunc(maxStartWait, s.exitIfWaiting)
+		s.startWait = time.AfterFunc(maxStartWait, s.exitIfWaiting)
+	}
+}
+
+// limitStartWait limits how long init waits from now on, if it waits and may
+// exit. The caller holds changeSem.
+func (s *supervisor) limitStartWait(limit time.Duration) {
+	if s.canExitWaiting() {
+		s.startWait.Reset(limit)
 	}
 }
 
@@ -60,24 +74,36 @@ func (s *supervisor) exitIfWaiting() {
 	defer func() { <-s.changeSem }()
 	if s.waitsForStart {
 		logError("wait for a start", errWaitsForStart)
-		s.exit(exitFailed)
+		s.exit(s.recordedExitCode())
 	}
 }
 
-// startMainIfWaiting starts the main process if no request has changed the
-// container since init was started. A request without a fence may be late, so it
-// must not undo a stop or a wipe.
-func (s *supervisor) startMainIfWaiting(r shim.Request) error {
-	startErr := s.main.startError()
-	switch {
-	case s.waitsForStart:
-		return s.restart()
-	case s.main.get() == shim.MainRunning:
-		return nil
-	case startErr != nil:
-		return startErr.Err() // an earlier response was lost
-	case r.Fence != shim.NoFence:
-		return s.restart() // stopped by the same flow
+// recordedExitCode returns the exit code of the earlier init. One that was killed
+// has not recorded any.
+func (s *supervisor) recordedExitCode() int {
+	text, err := os.ReadFile(s.config.ExitFile)
+	if err != nil {
+		return sigkillExitCode
 	}
-	return fmt.Errorf("%w: the container was stopped since it was started", runtime.ErrStaleFence)
+	code, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return sigkillExitCode
+	}
+	return code
+}
+
+// startMainFor starts the main process for a flow, unless it was started for that
+// flow already: an earlier response may have been lost. What an earlier flow has
+// started ends first.
+func (s *supervisor) startMainFor(fence int64) error {
+	if s.mainFence == shim.NoFence || s.mainFence == fence {
+		if s.main.get() == shim.MainRunning {
+			s.mainFence = fence
+			return nil
+		}
+		if startErr := s.main.startError(); startErr != nil {
+			return startErr.Err()
+		}
+	}
+	return s.restart()
 }

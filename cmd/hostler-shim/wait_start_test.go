@@ -79,15 +79,18 @@ func TestInitWithFenceWaitsForStart(t *testing.T) {
 	t.Run("responsible flow", func(t *testing.T) {
 		t.Parallel()
 		s, exited := startInit(t, "5")
-		require.ErrorIs(t, s.StartMain(t.Context(), 4), runtime.ErrStaleFence)
-		require.NoError(t, s.StartMain(t.Context(), shim.NoFence))
-		_, err := s.Exec(t.Context(), runtime.Command{Args: []string{"true"}, Fence: 4})
+		for _, fence := range []int64{4, shim.NoFence} {
+			require.ErrorIs(t, s.StartMain(t.Context(), fence), runtime.ErrStaleFence)
+		}
+		_, err := s.Exec(t.Context(), runtime.Command{Args: []string{"true"}, Fence: 5})
+		require.ErrorIs(t, err, runtime.ErrNotRunning, "nothing was started")
+		_, err = s.Exec(t.Context(), runtime.Command{Args: []string{"true"}, Fence: 4})
 		require.ErrorIs(t, err, runtime.ErrStaleFence)
 		require.NoError(t, s.StartMain(t.Context(), 5))
 		require.NoError(t, s.StartMain(t.Context(), 5), "the response was lost")
 		require.NoError(t, s.Restart(t.Context(), 5), "it runs")
 		select {
-		case <-time.After(2 * startErrorLinger):
+		case <-time.After(refusedStartWait + startErrorLinger):
 		case err := <-exited:
 			require.NoError(t, err, "init exits for the older flow")
 		}
@@ -102,7 +105,7 @@ func TestInitWithFenceWaitsForStart(t *testing.T) {
 		require.NoError(t, s.Stop(t.Context(), 6))
 		_, err := s.LastModified(t.Context(), []string{"/"})
 		require.NoError(t, err)
-		require.ErrorIs(t, s.StartMain(t.Context(), shim.NoFence), runtime.ErrStaleFence, "a late start does not undo it")
+		require.ErrorIs(t, s.StartMain(t.Context(), 5), runtime.ErrStaleFence, "a late start does not undo it")
 		require.ErrorIs(t, s.Restart(t.Context(), 6), runtime.ErrNotRunning, "its exit is not recorded")
 		require.NoError(t, s.StartMain(t.Context(), 6))
 		require.NoError(t, s.Restart(t.Context(), 6))
@@ -140,10 +143,57 @@ func TestCommandsAndCopiesOfOlderFlow(t *testing.T) {
 
 	empty := func() io.Reader { return bytes.NewReader(make([]byte, 1024)) } // the end of an archive
 	require.ErrorIs(t, s.CopyIn(ctx, "/", 4, empty()), runtime.ErrStaleFence)
-	for _, fence := range []int64{5, shim.NoFence, 6} {
+	for _, fence := range []int64{6, shim.NoFence, 7} {
 		require.NoError(t, s.CopyIn(ctx, "/", fence, empty()))
 	}
-	require.NoError(t, s.Restart(ctx, 5), "a command raises no fence")
+}
+
+// A command and a copy of a later flow count for every request of an earlier one,
+// which would end or overwrite what the later flow does.
+func TestEarlierFlowAfterCommandOrCopyOfLater(t *testing.T) {
+	t.Parallel()
+	s, _ := startInit(t, "")
+	ctx := t.Context()
+	require.NoError(t, s.Restart(ctx, 4))
+	use := []func(fence int64) error{
+		func(fence int64) error {
+			_, err := s.Exec(ctx, runtime.Command{Args: []string{"true"}, Fence: fence})
+			return err
+		},
+		func(fence int64) error { return s.CopyIn(ctx, "/", fence, bytes.NewReader(make([]byte, 1024))) },
+	}
+	for i, later := range use {
+		fence := int64(5 + i)
+		require.NoError(t, later(fence))
+		for _, earlier := range append(use,
+			func(fence int64) error { return s.StartMain(ctx, fence) }, func(fence int64) error { return s.Restart(ctx, fence) },
+			func(fence int64) error { return s.Stop(ctx, fence) }, func(fence int64) error { return s.Wipe(ctx, fence) }) {
+			require.ErrorIs(t, earlier(fence-1), runtime.ErrStaleFence)
+		}
+	}
+	require.NoError(t, s.Restart(ctx, 6), "the flow itself")
+}
+
+// What an earlier flow has started does not survive the start for a later one:
+// both were told that the container had exited.
+func TestStartMainEndsWhatEarlierFlowStarted(t *testing.T) {
+	t.Parallel()
+	s, _ := startInit(t, "5")
+	ctx := t.Context()
+	require.ErrorIs(t, s.Restart(ctx, 5), runtime.ErrNotRunning)
+	require.NoError(t, s.StartMain(ctx, 5))
+	ended := make(chan error, 1)
+	started := t.TempDir() + "/started"
+	go func() { // ends with the main process
+		_, err := s.Exec(ctx, runtime.Command{Args: []string{"sh", "-c", "echo > " + started + "; exec sleep 60"}, Fence: 5, Timeout: time.Minute})
+		ended <- err
+	}()
+	require.Eventually(t, func() bool { _, err := os.Stat(started); return err == nil }, 10*time.Second, time.Millisecond)
+	require.NoError(t, s.StartMain(ctx, 6))
+	require.ErrorIs(t, <-ended, runtime.ErrContainerExited)
+	result, err := s.Exec(ctx, runtime.Command{Args: []string{"true"}, Fence: 6})
+	require.NoError(t, err)
+	require.True(t, result.OK())
 }
 
 // A command that was admitted just before a change, and that the change has not

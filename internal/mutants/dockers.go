@@ -45,6 +45,36 @@ var dockers = []mutation{
 		new:  `session.StartMain(ctx, shim.NoFence)`,
 	},
 	{
+		desc: "the files of an exited container cannot be read", test: "TestStop",
+		file: "runtime/shim/backend/backend.go",
+		old:  `	return c.options.Resume(ctx, id, stop)`,
+		new:  `	return err`,
+	},
+	{
+		desc: "a stop runs the main process of a container that was never started", test: "TestStop",
+		file: "runtime/shim/backend/backend.go",
+		old:  `	case status.State == runtime.Created:`,
+		new:  `	case status.State == "none":`,
+	},
+	{
+		desc: "a container whose start is delayed counts as never started", test: "TestStateOf",
+		file: "runtime/kubernetes/status.go",
+		old:  `	case c.State.Waiting != nil && ended != nil:`,
+		new:  `	case c.State.Waiting != nil && c.State.Running != nil:`,
+	},
+	{
+		desc: "an exit on a node that has lost its records does not count", test: "TestStateOf",
+		file: "runtime/kubernetes/status.go",
+		old:  `return l.exits != l.restarted }`,
+		new:  `return l.exits > l.restarted }`,
+	},
+	{
+		desc: "a start is recorded although the container has exited since", test: "TestRestartRecordsEarlierStart",
+		file: "runtime/kubernetes/lifecycle.go",
+		old:  `history.hasExited() && history.exits == exits {`,
+		new:  `history.hasExited() {`,
+	},
+	{
 		desc: "files are written to a volume where it is read-only", test: "TestWritablePath",
 		file: "runtime/shim/backend/files.go",
 		old:  `ok && mnt.ReadOnly {`,

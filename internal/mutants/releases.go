@@ -122,16 +122,23 @@ var releases = []mutation{
 `,
 	},
 	{
-		desc: "an exited container is not started for the upload", test: "TestUploadFromExitedContainer",
+		desc: "the state of a container that exits during its upload is not read again", test: "TestContainerThatExitedIsDestroyed",
 		file: "release/upload.go",
 		old:  `	if errors.Is(err, runtime.ErrNotRunning) || errors.Is(err, runtime.ErrContainerExited) {`,
 		new:  `	if errors.Is(err, runtime.ErrContainerExited) && err == nil {`,
 	},
 	{
-		desc: "a container that was started for the upload returns to the pool", test: "TestContainerStartedForUploadIsDestroyed",
+		desc: "a container that exits during its upload returns to the pool", test: "TestContainerThatExitedIsDestroyed",
 		file: "release/upload.go",
-		old: `		op.unusable = "it exited before its release"
-`,
+		old: `		op.unusable = exitedReason
+		c, _,`,
+		new: `		c, _,`,
+	},
+	{
+		desc: "a container that has exited unnoticed returns to the pool", test: "TestContainerThatExitedIsDestroyed",
+		file: "release/upload.go",
+		old:  `	if status.State == runtime.Exited {`,
+		new:  `	if status.State == runtime.Created {`,
 	},
 	{
 		desc: "the loss of a tenant's state has no event", test: "TestReleaseFailureReasons",
@@ -191,24 +198,16 @@ var releases = []mutation{
 `,
 	},
 	{
-		desc: "the start of an exited container has no limit", test: "TestHungStartIsBounded",
-		file: "release/upload.go",
-		old: `	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, errStartTimeout)
-	defer cancel()
-	return op.rt.Start(`,
-		new: `	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	return op.rt.Start(`,
+		desc: "the stop of a container has no limit", test: "TestHungStopIsBounded", pkg: "release",
+		file: "claim/statesync.go",
+		old:  `context.WithTimeoutCause(ctx, stopTimeout, errStopTimeout)`,
+		new:  `context.WithCancel(ctx)`,
 	},
 	{
 		desc: "the restart of a released container has no limit", test: "TestHungRestartIsBounded",
 		file: "release/upload.go",
-		old: `	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, errStartTimeout)
-	defer cancel()
-	return op.rt.Restart(`,
-		new: `	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	return op.rt.Restart(`,
+		old:  `context.WithTimeoutCause(ctx, startTimeout, errStartTimeout)`,
+		new:  `context.WithCancel(ctx)`,
 	},
 	{
 		desc: "a discarded container may return to the pool", test: "TestDispose",

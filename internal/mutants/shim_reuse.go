@@ -48,8 +48,32 @@ var shimReuse = []mutation{
 	{
 		desc: "an older flow starts the main process of an exited container", test: "TestWaitingMainIsStartedByItsRequestAlone",
 		file: "cmd/hostler-shim/change_ops.go",
-		old:  `	if r.Op != shim.OpStartMain || r.Fence != shim.NoFence {`,
-		new:  `	if r.Op != shim.OpStartMain {`,
+		old:  `	if err := s.admitChange(r.Fence); err != nil {`,
+		new:  `	if err := s.admitChange(r.Fence); err != nil && r.Op != shim.OpStartMain {`,
+	},
+	{
+		desc: "a request of no flow starts the main process", test: "TestRepeatedStartMain",
+		file: "cmd/hostler-shim/fence.go",
+		old:  ` || number <= shim.NoFence:`,
+		new:  `:`,
+	},
+	{
+		desc: "a repeated request to start ends what the first one has started", test: "TestRepeatedStartMain",
+		file: "cmd/hostler-shim/wait_start.go",
+		old:  ` || s.mainFence == fence {`,
+		new:  ` {`,
+	},
+	{
+		desc: "a start leaves what an earlier flow has started", test: "TestStartMainEndsWhatEarlierFlowStarted",
+		file: "cmd/hostler-shim/wait_start.go",
+		old:  `	if s.mainFence == shim.NoFence || s.mainFence == fence {`,
+		new:  `	if fence > shim.NoFence {`,
+	},
+	{
+		desc: "it is not remembered which flow has started the main process", test: "TestStartMainEndsWhatEarlierFlowStarted",
+		file: "cmd/hostler-shim/change_ops.go",
+		old:  `	s.hasExited, s.mainFence = false, s.fence.current`,
+		new:  `	s.hasExited = false`,
 	},
 	{
 		desc: "a container that its engine starts again runs its main process for anyone", test: "TestInitWithFenceWaitsForStart",
@@ -60,8 +84,26 @@ var shimReuse = []mutation{
 	{
 		desc: "a container that an older flow has started again stays so", test: "TestInitWithFenceWaitsForStart",
 		file: "cmd/hostler-shim/change_ops.go",
-		old:  `			if s.canExitWaiting() { //`,
-		new:  `			if s.config.HostProcess && s.config.StartedMarker != "" { //`,
+		old: `		s.limitStartWait(refusedStartWait)
+`,
+	},
+	{
+		desc: "a refused request ends the wait of the responsible flow", test: "TestRefusedRequestEndsNoWaitOfResponsibleFlow",
+		file: "cmd/hostler-shim/change_ops.go",
+		old: `	s.limitStartWait(maxStartWait)
+`,
+	},
+	{
+		desc: "a refused request changes the exit code", test: "TestExitCodeAfterRefusedCall", pkg: "runtime/process",
+		file: "cmd/hostler-shim/wait_start.go",
+		old:  `s.exit(s.recordedExitCode())`,
+		new:  `s.exit(exitFailed)`,
+	},
+	{
+		desc: "an init that is killed leaves the exit code of an earlier one", test: "TestExitCodeAfterRefusedCall", pkg: "runtime/process",
+		file: "cmd/hostler-shim/main_process.go",
+		old:  `os.Remove(s.config.ExitFile); err != nil`,
+		new:  `error(nil); err != nil`,
 	},
 	{
 		desc: "every change starts the main process of an exited container, unrecorded", test: "TestWaitingMainIsStartedByItsRequestAlone",
@@ -82,25 +124,35 @@ var shimReuse = []mutation{
 		new:  `return s.waitsForStart }`,
 	},
 	{
-		desc: "a late request to start undoes a stop", test: "TestStartMainOnlyWhileItWaits",
-		file: "cmd/hostler-shim/wait_start.go",
-		old: `	return fmt.Errorf("%w: the container was stopped since it was started", runtime.ErrStaleFence)
-`,
-		new: `	_ = fmt.Errorf("%w", runtime.ErrStaleFence)
-	return s.startAfterKill()
-`,
-	},
-	{
 		desc: "a command of an older flow runs", test: "TestCommandsAndCopiesOfOlderFlow",
 		file: "cmd/hostler-shim/fence.go",
-		old:  `number != shim.NoFence && number < current {`,
-		new:  `number != shim.NoFence && number < current-1 {`,
+		old:  `		if number < current {`,
+		new:  `		if number < current-1 {`,
 	},
 	{
 		desc: "the fence of a change counts for other changes only", test: "TestCommandsAndCopiesOfOlderFlow",
-		file: "cmd/hostler-shim/change_ops.go",
-		old: `		s.admitted.Store(s.fence.current)
-`,
+		file: "cmd/hostler-shim/fence.go",
+		old:  `	return s.admit(number) //`,
+		new:  `	return nil //`,
+	},
+	{
+		desc: "a change of an older flow than that of a command is made", test: "TestEarlierFlowAfterCommandOrCopyOfLater",
+		file: "cmd/hostler-shim/fence.go",
+		old:  `	return s.admit(number) //`,
+		new: `	_ = s.admit(number)
+	return nil //`,
+	},
+	{
+		desc: "commands and copies do not raise the fence", test: "TestEarlierFlowAfterCommandOrCopyOfLater",
+		file: "cmd/hostler-shim/fence.go",
+		old:  `		if s.admitted.CompareAndSwap(current, number) {`,
+		new:  `		if current >= shim.NoFence {`,
+	},
+	{
+		desc: "a full disk prevents the stop of a container", test: "TestFenceWithoutSpaceForAnotherFile",
+		file: "cmd/hostler-shim/fence.go",
+		old:  `	if openErr != nil {`,
+		new:  `	if openErr == nil {`,
 	},
 	{
 		desc: "the fence does not count for commands after a start by the engine", test: "TestInitWithFenceWaitsForStart",
@@ -111,7 +163,7 @@ var shimReuse = []mutation{
 	{
 		desc: "a copy of an older flow is unpacked", test: "TestCommandsAndCopiesOfOlderFlow",
 		file: "cmd/hostler-shim/transfer.go",
-		old: `	if err := s.checkFence(r.Fence); err != nil {
+		old: `	if err := s.admit(r.Fence); err != nil {
 		return nil, err
 	}
 `,
@@ -119,7 +171,7 @@ var shimReuse = []mutation{
 	{
 		desc: "a command that was admitted just before a change runs after it", test: "TestCommandAdmittedBeforeChange",
 		file: "cmd/hostler-shim/execute.go",
-		old:  `	if s.checkFence(fence) != nil {`,
+		old:  `	if s.admit(fence) != nil {`,
 		new:  `	if fence < 0 {`,
 	},
 	{

@@ -204,8 +204,8 @@ var shimFiles = []mutation{
 	{
 		desc: "an older server is not rejected", test: "TestFenceRefusesSmaller",
 		file: "cmd/hostler-shim/fence.go",
-		old:  `	case number < f.current:`,
-		new:  `	case number < f.current-1:`,
+		old:  `	case number < f.current ||`,
+		new:  `	case number < f.current-1 ||`,
 	},
 	{
 		desc: "a fence counts before it is on disk", test: "TestFencePersistedBeforeUse",

@@ -30,7 +30,7 @@ func TestAccountFilesDoNotBlockEngine(t *testing.T) {
 	spec.Image, spec.User, spec.Networks = image, "0:0", []string{"none"}
 	spec.Command = []string{"/app/server", "serve"}
 	require.NoError(t, rt.Create(ctx, spec))
-	require.NoError(t, rt.Start(ctx, spec.ID))
+	require.NoError(t, rt.Start(ctx, spec.ID, 1))
 	result, err := rt.Exec(ctx, spec.ID, runtime.Command{
 		Args: []string{"/attacker", "order"}, Stdin: []byte(`{"do":"attack","attack":"accounts-terminal"}` + "\n"), Timeout: 30 * time.Second,
 	})
@@ -84,7 +84,7 @@ func TestStartRefusesAccountFIFO(t *testing.T) {
 			}, 20*time.Second, 50*time.Millisecond)
 
 			start := time.Now()
-			err := rt.Start(ctx, id)
+			err := rt.Start(ctx, id, 1)
 			t.Logf("Start returned after %s: %v", time.Since(start), err)
 			if !tt.tainted {
 				require.NoError(t, err)

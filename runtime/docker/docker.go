@@ -123,7 +123,7 @@ func New(ctx context.Context, o Options) (*Runtime, error) {
 func (r *Runtime) setSessions(sessions *shim.Sessions) {
 	r.sessions = sessions
 	r.Containers = backend.New(sessions, backend.Options{
-		Secret: r.secret, Resume: r.resume, Mounts: r.volumeMounts, CopyLog: r.copyLog,
+		Secret: r.secret, Resume: r.resume, Status: r.Status, Mounts: r.volumeMounts, CopyLog: r.copyLog,
 	})
 }
 

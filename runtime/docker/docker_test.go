@@ -145,7 +145,7 @@ func TestStartWithRemovedNetwork(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, rt.Destroy(context.Background(), spec.ID)) })
 	require.NoError(t, rt.Create(t.Context(), spec))
 	require.NoError(t, api.NetworkRemove(t.Context(), created.ID))
-	err = rt.Start(t.Context(), spec.ID)
+	err = rt.Start(t.Context(), spec.ID, 1)
 	require.ErrorIs(t, err, runtime.ErrInvalid)
 	require.NotErrorIs(t, err, runtime.ErrNotFound)
 	require.ErrorContains(t, err, name)
@@ -285,7 +285,7 @@ func runOutOfMemory(t *testing.T, rt *docker.Runtime, exits <-chan runtime.Exit)
 	t.Cleanup(func() { require.NoError(t, rt.Destroy(context.Background(), spec.ID)) })
 	require.NoError(t, rt.Create(t.Context(), spec))
 	// It may have exited before it is reachable.
-	if err := rt.Start(t.Context(), spec.ID); err != nil {
+	if err := rt.Start(t.Context(), spec.ID, 1); err != nil {
 		require.ErrorIs(t, err, runtime.ErrNotRunning)
 	}
 	var exited runtime.Exit

@@ -21,7 +21,7 @@ func TestEngineIsolation(t *testing.T) {
 	require.NoError(t, rt.Check(t.Context(), spec))
 	t.Cleanup(func() { runtimetest.Destroy(t, rt, spec.ID) })
 	require.NoError(t, rt.Create(t.Context(), spec))
-	require.NoError(t, rt.Start(t.Context(), spec.ID))
+	require.NoError(t, rt.Start(t.Context(), spec.ID, 1))
 	result, err := rt.Exec(t.Context(), spec.ID, runtime.Command{Args: []string{spec.Command[0], "read", "/proc/net/dev"}})
 	require.NoError(t, err)
 	require.True(t, result.OK())
@@ -40,7 +40,7 @@ func TestSignalAsUser(t *testing.T) {
 	spec.User, spec.Command = "1000:1000", []string{testprog, "noted", "signals"}
 	t.Cleanup(func() { runtimetest.Destroy(t, rt, spec.ID) })
 	require.NoError(t, rt.Create(t.Context(), spec))
-	require.NoError(t, rt.Start(t.Context(), spec.ID))
+	require.NoError(t, rt.Start(t.Context(), spec.ID, 1))
 	run := func(args ...string) runtime.Result {
 		result, err := rt.Exec(t.Context(), spec.ID, runtime.Command{Args: append([]string{testprog}, args...)})
 		require.NoError(t, err)

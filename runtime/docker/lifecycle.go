@@ -90,17 +90,8 @@ func (r *Runtime) checkNameFree(ctx context.Context, id string) error {
 	return err
 }
 
-// Start is runtime.Lifecycle.Start.
-func (r *Runtime) Start(ctx context.Context, id string) error {
-	err := r.resume(ctx, id, r.sessions.Get(id).Begin)
-	if err != nil {
-		return fmt.Errorf("start the container %s: %w", id, err)
-	}
-	return nil
-}
-
-// resume starts process 1 of a container, unless it runs, and calls start.
-func (r *Runtime) resume(ctx context.Context, id string, start func(context.Context) error) error {
+// resume starts process 1 of a container, unless it runs, and calls change.
+func (r *Runtime) resume(ctx context.Context, id string, change func(context.Context) error) error {
 	c, err := r.lookup(ctx, id)
 	if err == nil {
 		_, err = shim.Protocols().Parse(c.Config.Labels[labelProtocol])
@@ -120,7 +111,7 @@ func (r *Runtime) resume(ctx context.Context, id string, start func(context.Cont
 	}
 	// The engine returns once process 1 exists, which is before it listens.
 	return r.withRetry(ctx, openPollInterval, func() (bool, error) {
-		err := start(ctx)
+		err := change(ctx)
 		return err == nil, err
 	})
 }

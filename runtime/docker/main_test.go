@@ -194,7 +194,7 @@ func startContainer(t testing.TB, rt *docker.Runtime, change ...func(*runtime.Sp
 	}
 	t.Cleanup(func() { require.NoError(t, rt.Destroy(context.Background(), spec.ID), "Destroy") })
 	require.NoError(t, rt.Create(t.Context(), spec), "Create")
-	require.NoError(t, rt.Start(t.Context(), spec.ID), "Start")
+	require.NoError(t, rt.Start(t.Context(), spec.ID, 1), "Start")
 	return spec.ID
 }
 

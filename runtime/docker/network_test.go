@@ -30,7 +30,7 @@ func TestDuplicateNetworkIsRemoved(t *testing.T) {
 	require.NoError(t, rt.Create(t.Context(), spec))
 	t.Cleanup(func() { require.NoError(t, rt.Destroy(context.Background(), spec.ID)) })
 	createDuplicateNetwork(t, api)
-	require.NoError(t, rt.Start(t.Context(), spec.ID))
+	require.NoError(t, rt.Start(t.Context(), spec.ID, 1))
 	require.Equal(t, 1, countDefaultNetworks(t, api))
 	status, err := rt.Status(t.Context(), spec.ID)
 	require.NoError(t, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -102,5 +103,5 @@ func TestNonRootRunDirIsWiped(t *testing.T) {
 	require.NoError(t, s.Wipe(t.Context(), 2))
 	require.NoError(t, s.Restart(t.Context(), 2))
 	require.Empty(t, testprog("read", shim.RunDir+"/began"))
-	require.Equal(t, "2", testprog("read", shim.RunDir+"/fence"))
+	require.Equal(t, "2", strings.TrimSpace(testprog("read", shim.RunDir+"/fence")))
 }

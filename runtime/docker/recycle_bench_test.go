@@ -56,7 +56,7 @@ func benchmarkRecycle(b *testing.B, files int) {
 			if err := rt.Create(b.Context(), spec); err != nil {
 				return err
 			}
-			return rt.Start(b.Context(), spec.ID)
+			return rt.Start(b.Context(), spec.ID, 1)
 		})
 		timed(&baseline, func() error { return rt.RecordBaseline(b.Context(), spec.ID, 1) })
 		require.NoError(b, rt.Destroy(context.Background(), spec.ID))

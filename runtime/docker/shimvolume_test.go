@@ -42,7 +42,7 @@ func TestShimVolumeRepair(t *testing.T) {
 			if err := rt.Create(t.Context(), spec); err != nil {
 				return err
 			}
-			return rt.Start(t.Context(), spec.ID)
+			return rt.Start(t.Context(), spec.ID, 1)
 		})
 	}
 	require.NoError(t, all.Wait(), "four concurrently")

@@ -101,6 +101,7 @@ func (r *Runtime) shimConfig(spec runtime.Spec, img imageConfig, user string) sh
 		StopGrace:   spec.StopGracePeriod,
 		// RunDir is empty after each start.
 		FenceFile: shim.StateDir + "/" + shim.FenceFileName,
+		ExitFile:  shim.StateDir + "/exit",
 	}
 	if len(c.Args) == 0 {
 		c.Args = img.args

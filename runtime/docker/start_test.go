@@ -174,7 +174,7 @@ func TestStartLeavesRunningContainer(t *testing.T) {
 		Secret: []byte("secret"), CheckRunning: func(context.Context, string) error { return nil },
 		Dial: func(context.Context, string) (io.ReadWriteCloser, int, error) { return nil, 0, runtime.ErrNotRunning },
 	}))
-	require.ErrorIs(t, r.Start(t.Context(), "c"), runtime.ErrNotRunning)
+	require.ErrorIs(t, r.Start(t.Context(), "c", 1), runtime.ErrNotRunning)
 }
 
 // serveContainer answers for the container "c".
@@ -219,7 +219,7 @@ func TestLockedContainerBlocksNothing(t *testing.T) {
 		for name, call := range map[string]func(context.Context) error{
 			"Status":  func(ctx context.Context) error { _, err := r.Status(ctx, "a"); return err },
 			"Logs":    func(ctx context.Context) error { _, err := r.Logs(ctx, "a", time.Time{}, 1000); return err },
-			"Start":   func(ctx context.Context) error { return r.Start(ctx, "a") },
+			"Start":   func(ctx context.Context) error { return r.Start(ctx, "a", 1) },
 			"Destroy": func(ctx context.Context) error { return r.Destroy(ctx, "a") },
 		} {
 			start := time.Now()

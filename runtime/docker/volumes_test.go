@@ -55,7 +55,7 @@ func TestReadOnlyVolume(t *testing.T) {
 			require.False(t, result.OK(), "as %s: %s is still there", user, path)
 		}
 		require.NoError(t, api.ContainerStop(t.Context(), "hostler-"+id, container.StopOptions{Timeout: new(int)}))
-		require.NoError(t, rt.Start(t.Context(), id))
+		require.NoError(t, rt.Start(t.Context(), id, 1))
 		require.NoError(t, rt.CopyIn(t.Context(), id, "/keys", 0, rootfs(t, files)), "a second time")
 		closed()
 		require.Equal(t, "x", mustExec(t, rt, id, "/box", "read", "/keys/f"))

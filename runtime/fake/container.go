@@ -31,6 +31,7 @@ type container struct {
 	baseline    int // files.changes when the baseline was recorded
 	fence       int64
 	main        *Proc
+	mainFence   int64         // the fence that main was started with
 	procs       map[int]*Proc // by pid
 	nextPID     int
 	active      map[*run]bool
@@ -89,7 +90,7 @@ func (c *container) newMain(rt *Runtime) (*Proc, error) {
 	}
 	c.state, c.code, c.oom = runtime.Running, 0, false
 	c.addProc(p)
-	c.main = p
+	c.main, c.mainFence = p, c.fence
 	return p, nil
 }
 

@@ -102,7 +102,7 @@ func (c *container) begin(rt *Runtime, cmd runtime.Command) (*run, *Proc, error)
 	if r, ok := c.runs[cmd.RunID]; ok {
 		return r, nil, nil
 	}
-	if err := c.staleErr(cmd.Fence); err != nil {
+	if err := c.admit(cmd.Fence); err != nil {
 		return nil, nil, err
 	}
 	r := &run{c: c, grace: cmd.Grace, allExited: make(chan struct{}), done: make(chan struct{})}

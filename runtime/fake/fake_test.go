@@ -31,7 +31,7 @@ func startContainer(t testing.TB, rt *fake.Runtime) string {
 	t.Helper()
 	spec := newSpec()
 	require.NoError(t, rt.Create(t.Context(), spec))
-	require.NoError(t, rt.Start(t.Context(), spec.ID))
+	require.NoError(t, rt.Start(t.Context(), spec.ID, 1))
 	return spec.ID
 }
 
@@ -49,7 +49,7 @@ func TestRuntimeContract(t *testing.T) {
 		Limitations: runtimetest.Limitations{NoKernel: true},
 		Tamper: func(t *testing.T, _ runtime.Runtime, spec runtime.Spec, protocol string) {
 			require.NoError(t, rt.Create(t.Context(), spec))
-			require.NoError(t, rt.Start(t.Context(), spec.ID))
+			require.NoError(t, rt.Start(t.Context(), spec.ID, 1))
 			rt.SetRecordedProtocol(spec.ID, protocol)
 			t.Cleanup(func() { rt.RemoveExternally(spec.ID) })
 		},

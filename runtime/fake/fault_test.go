@@ -139,7 +139,7 @@ func TestMainProgram(t *testing.T) {
 		spec := newSpec()
 		spec.Command = []string{"server"}
 		require.NoError(t, rt.Create(ctx, spec))
-		require.NoError(t, rt.Start(ctx, spec.ID))
+		require.NoError(t, rt.Start(ctx, spec.ID, 1))
 		<-time.After(time.Hour)
 		synctest.Wait()
 		status, err := rt.Status(ctx, spec.ID)
@@ -169,7 +169,7 @@ func TestConcurrentCalls(t *testing.T) {
 					func() { _, _ = rt.Exec(ctx, id, cmd) },
 					func() { _, _ = rt.Exec(ctx, id, execTestprog("double-fork", "m")) },
 					func() { _ = rt.Restart(ctx, id, 1) },
-					func() { rt.Kill(id); _ = rt.Start(ctx, id) },
+					func() { rt.Kill(id); _ = rt.Start(ctx, id, 1) },
 					func() { _ = rt.RecordBaseline(ctx, id, 1); _ = rt.Wipe(ctx, id, 1); _ = rt.Restart(ctx, id, 1) },
 					func() { _, _ = rt.List(ctx); rt.Calls() },
 					func() { _, _ = rt.CopyOut(ctx, id, "/") },

@@ -25,7 +25,7 @@ func (rt *Runtime) CopyIn(ctx context.Context, id, dir string, fence int64, arch
 		if _, err := c.lookupDir(dir); err != nil {
 			return err
 		}
-		if err := c.refuseStale(fence); err != nil {
+		if err := c.admitCopy(fence); err != nil {
 			return err
 		}
 		entries := tar.NewReader(archive)

@@ -51,14 +51,17 @@ func checkSpec(spec runtime.Spec) error {
 	return nil
 }
 
-// Start runs the main process.
-func (rt *Runtime) Start(ctx context.Context, id string) error {
+// Start runs the main process, unless it was started with the same fence.
+func (rt *Runtime) Start(ctx context.Context, id string, fence int64) error {
 	return rt.do(ctx, Call{Op: "start", ID: id}, func(c *container) error {
 		c.mu.Lock()
-		running := c.state == runtime.Running
+		running := c.main != nil && c.mainFence == fence && c.fence == fence
 		c.mu.Unlock()
 		if running {
 			return nil
+		}
+		if err := c.stopAll(fence); err != nil {
+			return err
 		}
 		return c.start(rt)
 	})
@@ -77,7 +80,7 @@ func (rt *Runtime) Restart(ctx context.Context, id string, fence int64) error {
 // Stop ends every process and keeps the files.
 func (rt *Runtime) Stop(ctx context.Context, id string, fence int64) error {
 	return rt.do(ctx, Call{Op: "stop", ID: id}, func(c *container) error {
-		if c.status().State != runtime.Running {
+		if c.status().State == runtime.Created {
 			return runtime.ErrNotRunning
 		}
 		return c.stopAll(fence)
@@ -92,6 +95,9 @@ func (c *container) stopAll(fence int64) error {
 		return err
 	}
 	c.killAll()
+	if c.state == runtime.Exited {
+		c.state = runtime.Running // its files can be read
+	}
 	return nil
 }
 
@@ -105,20 +111,20 @@ func (c *container) checkFence(fence int64) error {
 	return nil
 }
 
-// refuseStale is staleErr for a caller without the lock.
-func (c *container) refuseStale(fence int64) error {
+// admitCopy is admit for a caller without the lock.
+func (c *container) admitCopy(fence int64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.staleErr(fence)
+	return c.admit(fence)
 }
 
-// staleErr rejects the fence of a command or a copy, which may be 0, if it is
-// smaller than an earlier one. The caller holds the lock.
-func (c *container) staleErr(fence int64) error {
-	if fence == 0 || fence >= c.fence {
+// admit is checkFence for a command or a copy, whose fence may be 0. The caller
+// holds the lock.
+func (c *container) admit(fence int64) error {
+	if fence == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: its fence is %d, and not %d", runtime.ErrStaleFence, c.fence, fence)
+	return c.checkFence(fence)
 }
 
 // Destroy stops and removes a container.

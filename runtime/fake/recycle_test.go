@@ -72,7 +72,7 @@ func TestReadOnly(t *testing.T) {
 	spec.ReadOnly = true
 	spec.Volumes = append(spec.Volumes, runtime.Volume{Name: "fixed", Target: "/fixed", ReadOnly: true})
 	require.NoError(t, rt.Create(t.Context(), spec))
-	require.NoError(t, rt.Start(t.Context(), spec.ID))
+	require.NoError(t, rt.Start(t.Context(), spec.ID, 1))
 	for _, name := range []string{"/etc/x", "/x", "/fixed/x"} {
 		result, err := rt.Exec(t.Context(), spec.ID, execTestprog("write", name, "x"))
 		require.NoError(t, err)
@@ -135,7 +135,7 @@ func TestCopyInAndOut(t *testing.T) {
 	spec := newSpec()
 	spec.User = "app"
 	require.NoError(t, rt.Create(t.Context(), spec))
-	require.NoError(t, rt.Start(t.Context(), spec.ID))
+	require.NoError(t, rt.Start(t.Context(), spec.ID, 1))
 	put := archive(t,
 		file("a", "1"), file("deep/down/b", "2"), symlink("l", "a"), symlink("far", "/etc/passwd"),
 		entry{tar.Header{Typeflag: tar.TypeDir, Name: "empty/", Mode: 0o700}, ""})

@@ -18,7 +18,7 @@ func TestGracePeriod(t *testing.T) {
 		spec.Command = []string{fake.TestprogPath, "ignore-term"}
 		spec.StopGracePeriod = 10 * time.Second
 		require.NoError(t, rt.Create(t.Context(), spec))
-		require.NoError(t, rt.Start(t.Context(), spec.ID))
+		require.NoError(t, rt.Start(t.Context(), spec.ID, 1))
 		start := time.Now()
 		for range 3 {
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)

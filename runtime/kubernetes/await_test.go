@@ -208,7 +208,7 @@ func TestCrashLoopIsNotAwaitedIndefinitely(t *testing.T) {
 				}
 				r.client.Client.Transport = podServer{server}
 				r.setSessions(shim.NewSessions(shim.Options{CheckRunning: r.checkRunning, Dial: r.dial}))
-				err := r.Start(t.Context(), "c")
+				err := r.Start(t.Context(), "c", 1)
 				require.ErrorIs(t, err, runtime.ErrNotRunning)
 				require.ErrorContains(t, err, waiting)
 				require.Equal(t, restartTimeout, time.Since(server.start))
@@ -258,6 +258,8 @@ func TestRestartAwaitsReportedExit(t *testing.T) {
 				}
 				require.NoError(t, err)
 				require.Equal(t, delay, startedAfter)
+				require.Empty(t, server.patch, "it may be for a stop")
+				require.NoError(t, r.restarted(t.Context(), "c"))
 				require.JSONEq(t, `{"metadata":{"uid":"u","annotations":{"hostler.revived":"1"}}}`, server.patch)
 			})
 		})

@@ -78,7 +78,7 @@ func BenchmarkLifecycle(b *testing.B) {
 		do   func(spec runtime.Spec) error
 	}{
 		{"create", func(s runtime.Spec) error { return rt.Create(b.Context(), s) }},
-		{"start", func(s runtime.Spec) error { return rt.Start(b.Context(), s.ID) }},
+		{"start", func(s runtime.Spec) error { return rt.Start(b.Context(), s.ID, 1) }},
 		{"restart", func(s runtime.Spec) error { return rt.Restart(b.Context(), s.ID, 1) }},
 		{"baseline", func(s runtime.Spec) error { return rt.RecordBaseline(b.Context(), s.ID, 1) }},
 		{"wipe", func(s runtime.Spec) error { return rt.Wipe(b.Context(), s.ID, 1) }},
@@ -107,7 +107,7 @@ func BenchmarkIdleSession(b *testing.B) {
 	goruntime.ReadMemStats(&before)
 	routines := goruntime.NumGoroutine()
 	for b.Loop() {
-		require.NoError(b, openRuntime(b).Start(b.Context(), id)) // a client each, too
+		require.NoError(b, openRuntime(b).Start(b.Context(), id, 1)) // a client each, too
 	}
 	goruntime.GC()
 	goruntime.ReadMemStats(&after)

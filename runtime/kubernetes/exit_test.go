@@ -174,7 +174,7 @@ func TestMainExitsImmediately(t *testing.T) {
 	spec.Command = []string{"/box", "exit", "7"}
 	t.Cleanup(func() { runtimetest.Destroy(t, rt, spec.ID) })
 	require.NoError(t, rt.Create(t.Context(), spec))
-	err := rt.Start(t.Context(), spec.ID)
+	err := rt.Start(t.Context(), spec.ID, 1)
 	require.ErrorIs(t, err, runtime.ErrNotRunning)
 	require.ErrorContains(t, err, "exit code 7")
 	status, err := rt.Status(t.Context(), spec.ID)

@@ -130,7 +130,7 @@ func TestStartErrors(t *testing.T) {
 			// A busy node detects it late; Start itself would wait indefinitely.
 			ctx, cancel := context.WithTimeout(t.Context(), 4*maxWait)
 			defer cancel()
-			err := rt.Start(ctx, spec.ID)
+			err := rt.Start(ctx, spec.ID, 1)
 			require.ErrorIs(t, err, test.means)
 			require.ErrorContains(t, err, test.words)
 		})
@@ -147,7 +147,7 @@ func TestUnschedulable(t *testing.T) {
 	require.NoError(t, rt.Create(t.Context(), spec))
 	// While it is gated, the node selection of a pod may still be narrowed.
 	require.NoError(t, c.Do(t.Context(), http.MethodPatch, pod(spec.ID), `{"spec": {"nodeSelector": {"no-such": "node"}}}`, nil))
-	err := rt.Start(t.Context(), spec.ID)
+	err := rt.Start(t.Context(), spec.ID, 1)
 	require.ErrorIs(t, err, runtime.ErrInvalid)
 	require.ErrorContains(t, err, "nodes are available")
 }
@@ -199,7 +199,7 @@ func TestPodSecurity(t *testing.T) {
 				require.ErrorContains(t, err, "violates PodSecurity")
 				return
 			}
-			require.NoError(t, rt.Start(t.Context(), spec.ID))
+			require.NoError(t, rt.Start(t.Context(), spec.ID, 1))
 			require.NoError(t, rt.Destroy(t.Context(), spec.ID))
 		})
 	}

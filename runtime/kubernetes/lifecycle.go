@@ -74,25 +74,29 @@ func (r *Runtime) nameTakenError(ctx context.Context, id string) error {
 }
 
 // Start is runtime.Lifecycle.Start.
-func (r *Runtime) Start(ctx context.Context, id string) error {
-	if err := r.start(ctx, id); err != nil {
+func (r *Runtime) Start(ctx context.Context, id string, fence int64) error {
+	err := r.start(ctx, id, fence)
+	if err == nil {
+		err = r.restarted(ctx, id)
+	}
+	if err != nil {
 		return fmt.Errorf("start the container %s: %w", id, err)
 	}
 	return nil
 }
 
-func (r *Runtime) start(ctx context.Context, id string) error {
+func (r *Runtime) start(ctx context.Context, id string, fence int64) error {
 	pod, _, err := r.prepare(ctx, id)
 	if err != nil {
 		return err
 	}
-	session := r.sessions.Get(id)
+	startMain := func(ctx context.Context) error { return r.sessions.Get(id).StartMain(ctx, fence) }
 	// This includes one that the node has started at its second attempt, where
 	// the shim may wait.
 	if stateOf(pod) == runtime.Exited {
-		return r.restartExited(ctx, pod, func(ctx context.Context) error { return session.StartMain(ctx, shim.NoFence) })
+		return r.resumeExited(ctx, pod, startMain)
 	}
-	err = withOpenRetry(ctx, session.Open)
+	err = withOpenRetry(ctx, startMain)
 	if _, failed := errors.AsType[*runtime.StartError](err); err != nil && !failed && stateOf(pod) == runtime.Running {
 		return r.explainStartError(ctx, id, err)
 	}
@@ -134,23 +138,23 @@ func withOpenRetry(ctx context.Context, f func(context.Context) error) error {
 // knows of.
 const maxExitDelay = 10 * time.Second
 
-// resume starts a container that was never started, or that has exited, by
-// calling start. If the API server does not report its exit yet, resume waits for
-// that, because a restart is recorded by the number of exits.
-func (r *Runtime) resume(ctx context.Context, id string, start func(context.Context) error) error {
+// resume starts process 1 of a container that was never started, or that has
+// exited, and calls change. If the API server does not report its exit yet, resume
+// waits for that, because a restart is recorded by the number of exits.
+func (r *Runtime) resume(ctx context.Context, id string, change func(context.Context) error) error {
 	pod, isNew, err := r.prepare(ctx, id)
 	if err != nil {
 		return err
 	}
 	if stateOf(pod) != runtime.Exited && isNew {
-		return withOpenRetry(ctx, start)
+		return withOpenRetry(ctx, change)
 	}
 	if stateOf(pod) != runtime.Exited {
 		if pod, err = r.awaitExit(ctx, pod); err != nil {
 			return err
 		}
 	}
-	return r.restartExited(ctx, pod, start)
+	return r.resumeExited(ctx, pod, change)
 }
 
 // awaitExit waits until the API server reports the exit of a container.
@@ -199,7 +203,7 @@ func (r *Runtime) awaitRunning(ctx context.Context, pod *corev1.Pod) (*corev1.Po
 			})
 		}
 		history := historyOf(now)
-		if history.exits > history.restarted && !history.last.startFailed {
+		if history.hasExited() && !history.last.startFailed {
 			return false, fmt.Errorf("%w: it exited at once (exit code %d)", runtime.ErrNotRunning, history.last.code)
 		}
 		return history.running, startError(now)
@@ -232,14 +236,14 @@ func (r *Runtime) notRestarted(ctx context.Context, pod *corev1.Pod) error {
 	return fmt.Errorf("%w: the kubelet has not restarted it within %s: %s", runtime.ErrNotRunning, restartTimeout, reason)
 }
 
-// restartExited starts the main process of a container that has exited, by
-// calling start. The kubelet has started the shim again, or will; the more often
-// the container has exited recently, the longer the kubelet's delay.
-func (r *Runtime) restartExited(ctx context.Context, pod *corev1.Pod, start func(context.Context) error) error {
+// resumeExited calls change when the shim of a container that has exited runs. The
+// kubelet has started it again, or will; the more often the container has exited
+// recently, the longer the kubelet's delay.
+func (r *Runtime) resumeExited(ctx context.Context, pod *corev1.Pod, change func(context.Context) error) error {
 	if isTerminal(pod) {
 		return fmt.Errorf("%w: %s", runtime.ErrNotRunning, terminationReason(pod))
 	}
-	var exits int
+	id := pod.Labels[labelContainer]
 	bounded, cancel := context.WithTimeoutCause(ctx, restartTimeout, errNotRestarted)
 	defer cancel()
 	err := r.awaitPod(bounded, pod, func(now *corev1.Pod) (bool, error) {
@@ -250,7 +254,7 @@ func (r *Runtime) restartExited(ctx context.Context, pod *corev1.Pod, start func
 			return false, fmt.Errorf("%w: %s", runtime.ErrNotRunning, terminationReason(now))
 		}
 		history := historyOf(now)
-		exits = history.exits
+		r.unrecorded.Store(id, history.exits)
 		return history.running, nil
 	})
 	if context.Cause(bounded) == errNotRestarted && err != nil { //nolint:errorlint // the cause that was set
@@ -259,18 +263,13 @@ func (r *Runtime) restartExited(ctx context.Context, pod *corev1.Pod, start func
 	if err != nil {
 		return err
 	}
-	if err := withOpenRetry(ctx, start); err != nil {
-		return err
-	}
-	// Recorded after the action: if we are killed in between, a running container
-	// is taken for an exited one, and not the other way round. The next session
-	// finds that, and the next restart records it.
-	r.unrecorded.Store(pod.Labels[labelContainer], exits)
-	return r.recordRestart(ctx, pod, exits)
+	return withOpenRetry(ctx, change)
 }
 
-// restarted records the restart of a container by its shim, if the start after
-// its last exit may not be recorded.
+// restarted records that a container runs after an exit, if that may not be
+// recorded. It is called after the start: if we are killed in between, a running
+// container is taken for an exited one, and not the other way round. The next
+// session finds that, and the next restart records it.
 func (r *Runtime) restarted(ctx context.Context, id string) error {
 	exits, found := r.unrecorded.Load(id)
 	if !found {
@@ -280,20 +279,15 @@ func (r *Runtime) restarted(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	n, _ := exits.(int)
-	return r.recordRestart(ctx, pod, n)
-}
-
-// recordRestart records that a container runs after so many exits.
-func (r *Runtime) recordRestart(ctx context.Context, pod *corev1.Pod, exits int) error {
-	if historyOf(pod).restarted < exits {
+	// If it has exited again, the start that is to be recorded was an earlier one.
+	if history := historyOf(pod); history.hasExited() && history.exits == exits {
 		_, err := r.patch(ctx, pod, map[string]any{"metadata": map[string]any{
-			"annotations": map[string]any{annotationRestarted: strconv.Itoa(exits)}}})
+			"annotations": map[string]any{annotationRestarted: strconv.Itoa(history.exits)}}})
 		if err != nil {
 			return err
 		}
 	}
-	r.unrecorded.Delete(pod.Labels[labelContainer])
+	r.unrecorded.CompareAndDelete(id, exits)
 	return nil
 }
 

@@ -174,7 +174,7 @@ func startContainer(t testing.TB, rt *kubernetes.Runtime, change ...func(*runtim
 	}
 	t.Cleanup(func() { runtimetest.Destroy(t, rt, spec.ID) })
 	require.NoError(t, rt.Create(t.Context(), spec), "Create")
-	require.NoError(t, rt.Start(t.Context(), spec.ID), "Start")
+	require.NoError(t, rt.Start(t.Context(), spec.ID, 1), "Start")
 	return spec.ID
 }
 

@@ -60,7 +60,7 @@ func (r *Runtime) copyLog(ctx context.Context, id string, part backend.LogPart, 
 	history := historyOf(pod)
 	options := &corev1.PodLogOptions{
 		Container: mainContainer, TailLines: &part.Lines,
-		Previous: !part.Current && history.running && history.exits > history.restarted,
+		Previous: !part.Current && history.running && history.hasExited(),
 	}
 	if !part.Since.IsZero() {
 		// The server's times are in whole seconds: those of the lines are exact.

@@ -205,7 +205,7 @@ func TestServerOutage(t *testing.T) {
 		"List":    func() error { _, err := rt.List(t.Context()); return err },
 		"Logs":    func() error { _, err := rt.Logs(t.Context(), id, time.Time{}, 10); return err },
 		"Create":  func() error { return rt.Create(t.Context(), newSpec(t)) },
-		"Start":   func() error { return rt.Start(t.Context(), id) },
+		"Start":   func() error { return rt.Start(t.Context(), id, 1) },
 		"Destroy": func() error { return rt.Destroy(t.Context(), id) },
 		"Put":     func() error { return rt.CopyIn(t.Context(), id, "/data", 0, strings.NewReader("")) },
 		"Get":     func() error { _, err := rt.CopyOut(t.Context(), id, "/data"); return err },

@@ -58,7 +58,7 @@ contexts: [{name: c, context: {cluster: c, user: u, namespace: "`+run+`"}}]
 	require.Eventually(t, func() bool { return hasLogs(t, rt, id) }, maxWait, pollInterval)
 	_, _ = rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "kill", "main", "TERM"}})
 	awaitExit(t, exits)
-	require.NoError(t, rt.Start(t.Context(), id))
+	require.NoError(t, rt.Start(t.Context(), id, 1))
 	require.NoError(t, rt.RecordBaseline(t.Context(), id, 1))
 	require.NoError(t, rt.Wipe(t.Context(), id, 1))
 	require.NoError(t, rt.Destroy(t.Context(), id))

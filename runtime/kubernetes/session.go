@@ -33,7 +33,7 @@ func (r *Runtime) lookupCompatible(ctx context.Context, id string) (*corev1.Pod,
 	if err != nil {
 		return nil, 0, err
 	}
-	if history := historyOf(pod); history.running && history.exits > history.restarted {
+	if history := historyOf(pod); history.running && history.hasExited() {
 		r.unrecorded.Store(id, history.exits)
 	}
 	version, err := shim.Protocols().Parse(pod.Annotations[annotationProtocol])

@@ -44,8 +44,16 @@ func newTestPod(restarts int32, running bool, code int32, restarted int) *corev1
 	}
 }
 
-// A container has exited when it has exited more often than it was restarted,
-// whatever the kubelet has done since.
+// waiting returns the pod as the kubelet reports it before the next start.
+func waiting(pod *corev1.Pod) *corev1.Pod {
+	c := &pod.Status.ContainerStatuses[0]
+	c.LastTerminationState.Terminated = c.State.Terminated
+	c.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
+	return pod
+}
+
+// A container has exited when it has exited at another time than when it was
+// restarted, whatever the kubelet has done since.
 func TestStateOf(t *testing.T) {
 	deleted := newTestPod(0, true, 0, 0)
 	deleted.DeletionTimestamp = &metav1.Time{}
@@ -63,6 +71,8 @@ func TestStateOf(t *testing.T) {
 		"was restarted":                {newTestPod(1, true, 3, 1), runtime.Running, 0},
 		"was restarted and has exited": {newTestPod(1, false, 4, 1), runtime.Exited, 4},
 		"exited twice, was restarted":  {newTestPod(2, true, 3, 1), runtime.Exited, 3},
+		"waits for its next start":     {waiting(newTestPod(1, false, 4, 1)), runtime.Exited, 4},
+		"the node lost its records":    {newTestPod(1, true, 3, 2), runtime.Exited, 3},
 		"is being deleted":             {deleted, runtime.Exited, unknownExitCode},
 		"evicted":                      {evicted, runtime.Exited, unknownExitCode},
 	} {
@@ -116,6 +126,11 @@ func TestExitReportedOnce(t *testing.T) {
 			o.onUpdate(newTestPod(0, false, 1, 0))
 			o.onUpdate(newTestPod(1, false, 2, 1))
 		}, []int{1, 2}},
+		"exits again, and waits for its next start": {[]*corev1.Pod{newTestPod(1, true, 1, 1)}, func(o *exitTracker) {
+			o.onUpdate(newTestPod(1, false, 2, 1))
+			o.onUpdate(waiting(newTestPod(1, false, 2, 1)))
+			o.onUpdate(newTestPod(2, true, 2, 1))
+		}, []int{2}},
 		"evicted": {[]*corev1.Pod{newTestPod(0, true, 0, 0)}, func(o *exitTracker) {
 			p := newTestPod(0, true, 0, 0)
 			p.Status.Phase, p.Status.ContainerStatuses = corev1.PodFailed, nil

@@ -13,8 +13,9 @@ import (
 
 // A pod outlives its container: the kubelet starts an exited one again, with the
 // same volumes, and the shim then waits for the request to start the main
-// process. So a container counts as exited when it has exited more often than
-// Start or Restart have restarted it. That number is recorded on the pod.
+// process. Start and Restart record on the pod how often it had exited when they
+// restarted it, and a container counts as exited when that is another number: a
+// greater one, or a smaller one on a node that has lost its records.
 
 // unknownExitCode is the exit code of a container that disappeared without an
 // observed exit.
@@ -37,7 +38,7 @@ type exitStatus struct {
 // process.
 type containerHistory struct {
 	exits     int        // how often it has exited
-	restarted int        // how often it was restarted after an exit
+	restarted int        // how often it had exited when it was last restarted
 	last      exitStatus // meaningful if it has exited
 	running   bool
 }
@@ -51,8 +52,11 @@ func historyOf(pod *corev1.Pod) containerHistory {
 	}
 	l.exits = int(c.RestartCount)
 	ended := c.LastTerminationState.Terminated
-	if c.State.Terminated != nil {
+	switch {
+	case c.State.Terminated != nil:
 		l.exits, ended = l.exits+1, c.State.Terminated
+	case c.State.Waiting != nil && ended != nil: // for its delay
+		l.exits++
 	}
 	if ended != nil {
 		code := int(ended.ExitCode)
@@ -61,6 +65,10 @@ func historyOf(pod *corev1.Pod) containerHistory {
 	l.running = c.State.Running != nil
 	return l
 }
+
+// hasExited reports whether the main process has exited since it was last
+// started.
+func (l containerHistory) hasExited() bool { return l.exits != l.restarted }
 
 // startFailed reports whether the node could not start process 1.
 func startFailed(t *corev1.ContainerStateTerminated) bool {
@@ -89,7 +97,7 @@ func isTerminal(pod *corev1.Pod) bool {
 func stateOf(pod *corev1.Pod) runtime.State {
 	l := historyOf(pod)
 	switch {
-	case isTerminal(pod) || l.exits > l.restarted:
+	case isTerminal(pod) || l.hasExited():
 		return runtime.Exited
 	case l.running:
 		return runtime.Running

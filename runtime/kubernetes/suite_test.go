@@ -29,7 +29,7 @@ func TestRuntimeContract(t *testing.T) {
 		},
 		Tamper: func(t *testing.T, rt runtime.Runtime, spec runtime.Spec, protocol string) {
 			require.NoError(t, rt.Create(t.Context(), spec))
-			require.NoError(t, rt.Start(t.Context(), spec.ID))
+			require.NoError(t, rt.Start(t.Context(), spec.ID, 1))
 			tamper(t, spec.ID, protocol)
 			t.Cleanup(func() {
 				if _, err := rt.Status(context.Background(), spec.ID); err == nil {

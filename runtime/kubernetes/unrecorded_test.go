@@ -54,4 +54,8 @@ func TestRestartRecordsEarlierStart(t *testing.T) {
 	server.patch = ""
 	require.NoError(t, r.Restart(t.Context(), "c", 10))
 	require.Empty(t, server.patch, "it is recorded once")
+	server.pod.Status = newTestPod(3, true, 1, 0).Status
+	r.unrecorded.Store("c", 2)
+	require.NoError(t, r.Restart(t.Context(), "c", 11))
+	require.Empty(t, server.patch, "it has exited again since the start")
 }

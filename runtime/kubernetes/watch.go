@@ -67,7 +67,7 @@ func (o *exitTracker) onSync(pods []*corev1.Pod) {
 // hasExited reports whether nothing of a pod runs. One that is being deleted may
 // still run: its exit follows.
 func hasExited(pod *corev1.Pod, now containerHistory) bool {
-	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded || now.exits > now.restarted
+	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded || now.hasExited()
 }
 
 func (o *exitTracker) onUpdate(pod *corev1.Pod) {
@@ -79,7 +79,7 @@ func (o *exitTracker) onUpdate(pod *corev1.Pod) {
 	now := historyOf(pod)
 	ended := hasExited(pod, now)
 	// A restart and another exit may be observed together.
-	if ended && (!l.exited || now.restarted > l.restarted) {
+	if ended && (!l.exited || now.restarted != l.restarted) {
 		o.report(l.id, now.last)
 	}
 	l.restarted, l.exited = now.restarted, ended

@@ -19,7 +19,7 @@ func BenchmarkExec(b *testing.B) {
 		spec := runtime.Spec{ID: "bench", Command: []string{testprog, "idle"}}
 		require.NoError(b, rt.Create(b.Context(), spec))
 		defer func() { require.NoError(b, rt.Destroy(b.Context(), spec.ID)) }()
-		require.NoError(b, rt.Start(b.Context(), spec.ID))
+		require.NoError(b, rt.Start(b.Context(), spec.ID, 1))
 		for b.Loop() {
 			result, err := rt.Exec(b.Context(), spec.ID, runtime.Command{Args: []string{"/bin/true"}})
 			if err != nil || !result.OK() {
@@ -43,7 +43,7 @@ func BenchmarkRestart(b *testing.B) {
 	spec := runtime.Spec{ID: "bench", Command: []string{copyTestprog(b, dir), "idle"}}
 	require.NoError(b, rt.Create(b.Context(), spec))
 	defer func() { require.NoError(b, rt.Destroy(b.Context(), spec.ID)) }()
-	require.NoError(b, rt.Start(b.Context(), spec.ID))
+	require.NoError(b, rt.Start(b.Context(), spec.ID, 1))
 	for b.Loop() {
 		require.NoError(b, rt.Restart(b.Context(), spec.ID, 1))
 	}

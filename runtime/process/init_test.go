@@ -27,7 +27,7 @@ func startContainer(t *testing.T) (rt *Runtime, p containerPaths, testprog strin
 		Volumes: []runtime.Volume{{Name: "data", Target: "/data"}}}
 	require.NoError(t, rt.Create(t.Context(), spec))
 	t.Cleanup(func() { require.NoError(t, rt.Destroy(context.WithoutCancel(t.Context()), "c")) })
-	require.NoError(t, rt.Start(t.Context(), "c"))
+	require.NoError(t, rt.Start(t.Context(), "c", 1))
 	return rt, rt.paths("c"), testprog
 }
 
@@ -76,19 +76,20 @@ func TestHaltIsFinal(t *testing.T) {
 	require.ErrorIs(t, rt.Restart(t.Context(), "c", 2), runtime.ErrTainted)
 }
 
-// A late request to start the main process, which has no fence, does not undo a
-// stop or a wipe of a server that has taken over: it ends no process that reads
-// the tenant's files, and starts none of the tenant's.
+// A late request to start the main process does not undo a stop or a wipe of a
+// server that has taken over: it ends no process that reads the tenant's files, and
+// starts none of the tenant's.
 func TestLateStartMainDoesNotUndoStop(t *testing.T) {
 	t.Parallel()
 	rt, _, testprog := startContainer(t)
-	require.NoError(t, rt.sessions.Get("c").StartMain(t.Context(), shim.NoFence), "it runs")
+	require.NoError(t, rt.Start(t.Context(), "c", 1), "it runs")
 	require.NoError(t, rt.Stop(t.Context(), "c", 9))
 	files, err := rt.CopyOut(t.Context(), "c", "/data")
 	require.NoError(t, err)
 	defer files.Close()
-	require.ErrorIs(t, rt.sessions.Get("c").StartMain(t.Context(), shim.NoFence), runtime.ErrStaleFence)
-	require.NoError(t, rt.Start(t.Context(), "c"), "Start leaves it as it is")
+	for _, fence := range []int64{8, 1, shim.NoFence} {
+		require.ErrorIs(t, rt.Start(t.Context(), "c", fence), runtime.ErrStaleFence)
+	}
 	_, err = io.Copy(io.Discard, files)
 	require.NoError(t, err)
 	_, err = rt.Exec(t.Context(), "c", runtime.Command{Args: []string{testprog, "pwd"}})
@@ -113,13 +114,59 @@ func TestLateRestartOfExitedContainer(t *testing.T) {
 	require.ErrorIs(t, err, runtime.ErrNotRunning)
 	require.Eventually(t, func() bool { _, err := p.runningInit(); return err != nil }, 10*time.Second, time.Millisecond)
 
-	require.NoError(t, rt.Start(t.Context(), "c"), "by the engine, for no flow")
+	for _, fence := range []int64{8, shim.NoFence} {
+		require.ErrorIs(t, rt.Start(t.Context(), "c", fence), runtime.ErrStaleFence)
+	}
+	require.NoError(t, rt.Start(t.Context(), "c", 9))
 	_, err = rt.Exec(t.Context(), "c", runtime.Command{Args: []string{testprog, "pwd"}})
 	require.NoError(t, err)
 	endMain()
 	require.NoError(t, rt.Restart(t.Context(), "c", 9))
 	_, err = rt.Exec(t.Context(), "c", runtime.Command{Args: []string{testprog, "pwd"}})
 	require.NoError(t, err)
+}
+
+// A tenant may leave files with which the main process exits at once. They can be
+// read all the same.
+func TestStopOfContainerThatExitsAtOnce(t *testing.T) {
+	t.Parallel()
+	rt, ctx := openRuntime(t, newDir(t)), t.Context()
+	require.NoError(t, rt.Create(ctx, runtime.Spec{ID: "c", Workdir: "/data",
+		Command: []string{"/bin/sh", "-c", "test -e crash && exit 3; exec sleep 60"},
+		Volumes: []runtime.Volume{{Name: "data", Target: "/data"}}}))
+	t.Cleanup(func() { require.NoError(t, rt.Destroy(context.WithoutCancel(ctx), "c")) })
+	require.NoError(t, rt.Start(ctx, "c", 1))
+	_, err := rt.Exec(ctx, "c", runtime.Command{Args: []string{"/bin/sh", "-c", "touch crash"}, Fence: 5, Workdir: "/data"})
+	require.NoError(t, err)
+	_ = rt.Restart(ctx, "c", 5) // it may exit before the response
+	require.Eventually(t, func() bool { _, err := rt.paths("c").runningInit(); return err != nil }, 10*time.Second, time.Millisecond)
+	require.NoError(t, rt.Stop(ctx, "c", 6))
+	files, err := rt.CopyOut(ctx, "c", "/data")
+	require.NoError(t, err)
+	require.NoError(t, files.Close())
+}
+
+// A call that is refused does not change how a container has exited. A restart
+// does: an init that is killed after it does not leave an earlier exit code.
+func TestExitCodeAfterRefusedCall(t *testing.T) {
+	t.Parallel()
+	rt, p, testprog := startContainer(t)
+	ctx := t.Context()
+	require.NoError(t, rt.Restart(ctx, "c", 5))
+	exited := func() bool { _, err := p.runningInit(); return err != nil }
+	_, _ = rt.Exec(ctx, "c", runtime.Command{Args: []string{testprog, "kill", "main", "HUP"}})
+	require.Eventually(t, exited, 10*time.Second, time.Millisecond)
+	require.Equal(t, 128+int(unix.SIGHUP), p.exitCode())
+	require.ErrorIs(t, rt.Restart(ctx, "c", 4), runtime.ErrStaleFence)
+	require.Eventually(t, exited, 10*time.Second, time.Millisecond)
+	require.Equal(t, 128+int(unix.SIGHUP), p.exitCode())
+
+	require.NoError(t, rt.Restart(ctx, "c", 5))
+	initID, err := p.runningInit()
+	require.NoError(t, err)
+	initID.Signal(unix.SIGKILL)
+	require.Eventually(t, exited, 10*time.Second, time.Millisecond)
+	require.Equal(t, sigkillExitCode, p.exitCode())
 }
 
 // A record of an earlier process does not match the process that has the PID now.

@@ -53,16 +53,8 @@ func makeDirs(p containerPaths, spec runtime.Spec) error {
 	return os.MkdirAll(filepath.Dir(p.socketFile()), 0o700)
 }
 
-// Start is runtime.Lifecycle.Start.
-func (r *Runtime) Start(ctx context.Context, id string) error {
-	if err := r.resume(ctx, id, r.sessions.Get(id).Begin); err != nil {
-		return fmt.Errorf("start the container %s: %w", id, err)
-	}
-	return nil
-}
-
-// resume starts the init of a container, unless it runs, and calls start.
-func (r *Runtime) resume(ctx context.Context, id string, start func(context.Context) error) error {
+// resume starts the init of a container, unless it runs, and calls change.
+func (r *Runtime) resume(ctx context.Context, id string, change func(context.Context) error) error {
 	p, err := r.lookup(id)
 	if err != nil {
 		return err
@@ -73,7 +65,7 @@ func (r *Runtime) resume(ctx context.Context, id string, start func(context.Cont
 	if err != nil {
 		return err
 	}
-	return start(ctx)
+	return change(ctx)
 }
 
 // startInit has the shim start its init as a daemon.
@@ -92,9 +84,6 @@ func (r *Runtime) startInit(ctx context.Context, p containerPaths) error {
 	env, err := r.environment(p, c.Spec)
 	if err != nil {
 		return err
-	}
-	if err := os.Remove(p.exitFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return unavailableError("remove the record of the last exit", err)
 	}
 	daemon := exec.CommandContext(ctx, r.shim, "daemon", "--record", p.record, "--log", p.logFile(), "--alive", p.dir)
 	daemon.Env, daemon.Dir = env, "/"

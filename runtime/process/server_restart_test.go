@@ -24,7 +24,7 @@ func TestCommandOutlivesServer(t *testing.T) {
 	require.NoError(t, rt.Create(t.Context(), spec))
 	last := openRuntime(t, dir+"/data")
 	t.Cleanup(func() { require.NoError(t, last.Destroy(context.WithoutCancel(t.Context()), "c")) })
-	require.NoError(t, rt.Start(t.Context(), "c"))
+	require.NoError(t, rt.Start(t.Context(), "c", 1))
 
 	cmd := runtime.Command{RunID: "hangs", Args: []string{testprog, "hang"}, Timeout: 3 * time.Second, Grace: 10 * time.Second}
 	done := make(chan error, 1)

@@ -22,6 +22,9 @@ func containerExitCases(t *testing.T, s *suite) {
 		{"restarted", func(t *testing.T, c *container) {
 			require.NoError(t, c.rt.Restart(t.Context(), c.id, 1))
 		}},
+		{"started by a later flow", func(t *testing.T, c *container) {
+			require.NoError(t, c.rt.Start(t.Context(), c.id, 2))
+		}},
 	}
 	for _, k := range cases {
 		t.Run(k.name, func(t *testing.T) {

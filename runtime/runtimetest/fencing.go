@@ -21,15 +21,20 @@ func fencingCase(t *testing.T, s *suite) {
 	c.requireStaleFence(t, s.rt, 6)
 
 	c.endMain(t)
-	require.NoError(t, s.rt.Start(t.Context(), c.id), "Start by the engine")
+	require.NoError(t, s.rt.Start(t.Context(), c.id, 7), "Start of an exited container")
 	c.requireStaleFence(t, s.rt, 6)
 	c.mustExec(t, "echo", "nothing was ended")
 
 	c.endMain(t)
+	require.ErrorIs(t, s.rt.Start(t.Context(), c.id, 6), runtime.ErrStaleFence, "of an exited container")
+	require.ErrorIs(t, s.rt.Stop(t.Context(), c.id, 6), runtime.ErrStaleFence, "of an exited container")
 	require.ErrorIs(t, s.rt.Restart(t.Context(), c.id, 6), runtime.ErrStaleFence, "of an exited container")
 	_, err := c.exec(t, c.command("echo", "the main process was not started"))
 	require.ErrorIs(t, err, runtime.ErrNotRunning)
 	eventually(t, "it is exited as before", func() bool { return c.state(t, c.id) == runtime.Exited })
+	status, err := s.rt.Status(t.Context(), c.id)
+	require.NoError(t, err)
+	require.Equal(t, 0, status.ExitCode, "that of the main process")
 	require.NoError(t, s.rt.Restart(t.Context(), c.id, 9), "of an exited container")
 	require.Equal(t, runtime.Running, c.state(t, c.id))
 	c.requireStaleFence(t, s.rt, 8)
@@ -45,6 +50,7 @@ func (c *container) requireStaleFence(t *testing.T, rt runtime.Runtime, fence in
 	t.Helper()
 	ctx := t.Context()
 	c.mustExec(t, "write", "kept", "x")
+	require.ErrorIs(t, rt.Start(ctx, c.id, fence), runtime.ErrStaleFence, "Start")
 	require.ErrorIs(t, rt.Restart(ctx, c.id, fence), runtime.ErrStaleFence, "Restart")
 	require.ErrorIs(t, rt.Stop(ctx, c.id, fence), runtime.ErrStaleFence, "Stop")
 	require.ErrorIs(t, rt.RecordBaseline(ctx, c.id, fence), runtime.ErrStaleFence, "RecordBaseline")
@@ -83,5 +89,27 @@ func stopCase(t *testing.T, s *suite) {
 	require.Equal(t, "still here", c.mustExec(t, "read", "kept"))
 
 	c.endMain(t)
-	require.ErrorIs(t, s.rt.Stop(t.Context(), c.id, 1), runtime.ErrNotRunning, "of an exited container")
+	c.requireStopOfExited(t)
+	require.NoError(t, s.rt.Restart(t.Context(), c.id, 2), "of an exited and stopped container")
+	require.Equal(t, "still here", c.mustExec(t, "read", "kept"))
+
+	created := s.Spec(t)
+	s.create(t, created)
+	require.ErrorIs(t, s.rt.Stop(t.Context(), created.ID, 1), runtime.ErrNotRunning, "of a container that was never started")
+	require.Equal(t, runtime.Created, s.state(t, created.ID))
+}
+
+// requireStopOfExited asserts that the files of a container that has exited can be
+// read, and that its main process is not started for that: it could exit at once.
+func (c *container) requireStopOfExited(t *testing.T) {
+	t.Helper()
+	before := c.log(t, 1<<20)
+	require.NoError(t, c.rt.Stop(t.Context(), c.id, 2), "of an exited container")
+	require.NoError(t, c.rt.Stop(t.Context(), c.id, 2), "a second time")
+	require.ErrorIs(t, c.rt.Start(t.Context(), c.id, 1), runtime.ErrStaleFence, "a late Start")
+	require.ErrorIs(t, c.rt.Restart(t.Context(), c.id, 1), runtime.ErrStaleFence, "a late Restart")
+	_, err := c.exec(t, c.command("exit", "0"))
+	require.ErrorIs(t, err, runtime.ErrNotRunning)
+	require.Equal(t, "still here", c.copyOut(t, "/data")["kept"].body)
+	require.Equal(t, before, c.log(t, 1<<20), "the main process was not started")
 }

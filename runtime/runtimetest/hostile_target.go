@@ -77,7 +77,7 @@ func (c *campaign) newTarget(t *testing.T) *target {
 	l := &target{campaign: c, id: spec.ID, secret: rand.Text()}
 	require.NoError(t, c.rt.Create(t.Context(), spec), "Create")
 	c.target = l // so that it is destroyed whatever happens
-	require.NoError(t, c.rt.Start(t.Context(), l.id), "Start")
+	require.NoError(t, c.rt.Start(t.Context(), l.id, 1), "Start")
 	require.NoError(t, c.rt.RecordBaseline(t.Context(), l.id, 1), "Seal")
 	err := l.recycle()
 	if c.Limitations.WipeUnverifiable && errors.Is(err, runtime.ErrWipeUnverified) {

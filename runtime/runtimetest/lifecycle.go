@@ -51,7 +51,7 @@ func createTwice(t *testing.T, s *suite) {
 func startTwice(t *testing.T, s *suite) {
 	c := s.start(t)
 	c.mustExec(t, "write", "mine", "1")
-	require.NoError(t, s.rt.Start(t.Context(), c.id), "Start of a running container")
+	require.NoError(t, s.rt.Start(t.Context(), c.id, 1), "Start of a running container")
 	require.Equal(t, "1", c.mustExec(t, "read", "mine"))
 	require.Equal(t, runtime.Running, s.state(t, c.id))
 }
@@ -83,7 +83,7 @@ func mainCannotStart(t *testing.T, s *suite) {
 	spec := s.Spec(t)
 	spec.Command = []string{"/no/such/program"}
 	s.create(t, spec)
-	require.Equal(t, runtime.StartBinaryNotFound, startError(t, s.rt.Start(t.Context(), spec.ID)))
+	require.Equal(t, runtime.StartBinaryNotFound, startError(t, s.rt.Start(t.Context(), spec.ID, 1)))
 	eventually(t, "it is not running", func() bool {
 		return s.state(t, spec.ID) != runtime.Running
 	})
@@ -98,7 +98,7 @@ func mainExits(t *testing.T, s *suite) {
 	_, err = c.exec(t, c.command("exit", "0"))
 	require.ErrorIs(t, err, runtime.ErrNotRunning, "Exec after the exit")
 
-	require.NoError(t, s.rt.Start(t.Context(), c.id), "Start after the exit")
+	require.NoError(t, s.rt.Start(t.Context(), c.id, 1), "Start after the exit")
 	require.Equal(t, "again\n", c.mustExec(t, "echo", "again"))
 }
 
@@ -118,7 +118,7 @@ func (c *container) endMain(t *testing.T) {
 func noSuchContainer(t *testing.T, s *suite) {
 	id, ctx := s.Spec(t).ID, t.Context()
 	calls := map[string]func() error{
-		"Start":   func() error { return s.rt.Start(ctx, id) },
+		"Start":   func() error { return s.rt.Start(ctx, id, 1) },
 		"Restart": func() error { return s.rt.Restart(ctx, id, 1) },
 		"Stop":    func() error { return s.rt.Stop(ctx, id, 1) },
 		"Status":  func() error { _, err := s.rt.Status(ctx, id); return err },
@@ -145,7 +145,7 @@ func destroy(t *testing.T, s *suite) {
 	for _, started := range []bool{false, true} {
 		s.create(t, spec)
 		if started {
-			require.NoError(t, s.rt.Start(t.Context(), spec.ID))
+			require.NoError(t, s.rt.Start(t.Context(), spec.ID, 1))
 		}
 		require.NoError(t, s.rt.Destroy(t.Context(), spec.ID))
 		require.NoError(t, s.rt.Destroy(t.Context(), spec.ID), "a second time")
@@ -164,7 +164,7 @@ func foreign(t *testing.T, s *suite) {
 	require.False(t, s.isListed(t, id))
 	_, err := s.rt.Status(t.Context(), id)
 	require.ErrorIs(t, err, runtime.ErrNotFound)
-	require.ErrorIs(t, s.rt.Start(t.Context(), id), runtime.ErrNotFound)
+	require.ErrorIs(t, s.rt.Start(t.Context(), id, 1), runtime.ErrNotFound)
 	require.NoError(t, s.rt.Destroy(t.Context(), id))
 }
 

@@ -51,7 +51,7 @@ func protocolCases(t *testing.T, s *suite) {
 		c := s.tampered(t, newer)
 		c.requireErrors(t, runtime.ErrNewer)
 		c.requireFileErrors(t, runtime.ErrNewer)
-		require.ErrorIs(t, c.rt.Start(t.Context(), c.id), runtime.ErrNewer)
+		require.ErrorIs(t, c.rt.Start(t.Context(), c.id, 1), runtime.ErrNewer)
 		require.ErrorIs(t, c.rt.Destroy(t.Context(), c.id), runtime.ErrNewer)
 		require.Equal(t, newer, strconv.Itoa(c.recordedProtocol(t, c.id)))
 		require.Equal(t, runtime.Running, c.state(t, c.id), "it is unchanged")

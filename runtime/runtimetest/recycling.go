@@ -41,8 +41,8 @@ func recycleCases(t *testing.T, s *suite) {
 // container and nothing can be written to its root filesystem.
 func wipeUnverifiable(t *testing.T, s *suite) {
 	c := s.start(t, func(spec *runtime.Spec) { spec.ReadOnly = true })
-	require.NoError(t, s.rt.RecordBaseline(t.Context(), c.id, 0))
-	require.ErrorIs(t, s.rt.Wipe(t.Context(), c.id, 0), runtime.ErrWipeUnverified)
+	require.NoError(t, s.rt.RecordBaseline(t.Context(), c.id, 1))
+	require.ErrorIs(t, s.rt.Wipe(t.Context(), c.id, 1), runtime.ErrWipeUnverified)
 }
 
 func wipe(t *testing.T, s *suite) {

@@ -133,7 +133,7 @@ func (s *suite) start(t *testing.T, change ...func(*runtime.Spec)) *container {
 func (s *suite) startSpec(t *testing.T, spec runtime.Spec) *container {
 	t.Helper()
 	s.create(t, spec)
-	require.NoError(t, s.rt.Start(t.Context(), spec.ID), "Start")
+	require.NoError(t, s.rt.Start(t.Context(), spec.ID, 1), "Start")
 	return &container{suite: s, id: spec.ID, testprog: spec.Command[0]}
 }
 

@@ -23,7 +23,7 @@ func watchCase(t *testing.T, s *suite) {
 	require.NoError(t, s.rt.Destroy(t.Context(), later.id))
 	awaitExit(t, exits, later.id)
 
-	require.NoError(t, s.rt.Start(t.Context(), earlier.id))
+	require.NoError(t, s.rt.Start(t.Context(), earlier.id, 1))
 	require.NoError(t, s.rt.Destroy(t.Context(), earlier.id))
 	awaitExit(t, exits, earlier.id)
 	require.NoError(t, stop(), "Watch ends with its context")
@@ -81,7 +81,7 @@ func reopenCase(t *testing.T, s *suite) {
 	second := &suite{Harness: s.Harness, rt: s.Reopen(t)}
 	reopened := &container{suite: second, id: c.id, testprog: c.testprog}
 	require.True(t, second.isListed(t, c.id))
-	require.NoError(t, second.rt.Start(t.Context(), c.id), "it runs already")
+	require.NoError(t, second.rt.Start(t.Context(), c.id, 1), "it runs already")
 	require.Equal(t, "x", reopened.mustExec(t, "read", "kept"))
 
 	result, err := reopened.exec(t, cmd)

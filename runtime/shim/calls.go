@@ -39,23 +39,10 @@ func (s *Session) Restart(ctx context.Context, fence int64) error {
 // NoFence is the fence of a request by no flow.
 const NoFence = 0
 
-// StartMain starts the main process of a container that its engine has
-// restarted, unless it is running. The program refuses a fence that is smaller
-// than an earlier one before that. With NoFence, the error is
-// runtime.ErrStaleFence once another request has stopped or wiped the container.
+// StartMain implements runtime.Lifecycle.Start for a container whose process 1
+// runs, and Restart for one that its engine has restarted.
 func (s *Session) StartMain(ctx context.Context, fence int64) error {
 	_, err := s.call(ctx, "start main", Request{Op: OpStartMain, Fence: fence})
-	return err
-}
-
-// Begin implements runtime.Lifecycle.Start for a container whose process 1 runs:
-// it starts the main process if that waits for a start. It leaves a container
-// unchanged that was stopped.
-func (s *Session) Begin(ctx context.Context) error {
-	err := s.StartMain(ctx, NoFence)
-	if errors.Is(err, runtime.ErrStaleFence) {
-		return nil
-	}
 	return err
 }
 

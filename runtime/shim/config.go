@@ -99,8 +99,9 @@ type Config struct {
 	Socket string `json:"socket,omitempty"`
 	// Key is the container's key, see DeriveKey. Init obeys a peer that has it.
 	Key []byte `json:"key"`
-	// ExitFile receives the main process's exit code, for a backend without an
-	// engine that stores it. Empty means none.
+	// ExitFile receives init's exit code when init exits. An init that waits for a
+	// start and exits without it exits with that code. Empty means none, for an
+	// engine that restarts an exited container by itself.
 	ExitFile string `json:"exit_file,omitempty"`
 	// StartedMarker is a file that init creates when it starts the main process
 	// for the first time. It is for an engine that restarts an exited container

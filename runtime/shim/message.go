@@ -56,7 +56,7 @@ const (
 	OpWaitResult     Op = "outcome" // waits for the run RunID, which another request started
 	OpCancel         Op = "cancel"  // ends the run RunID as its timeout would; has no response
 	OpRestart        Op = "restart"
-	OpStartMain      Op = "begin" // starts the main process after a restart by the engine
+	OpStartMain      Op = "begin" // starts the main process, unless it was started with this fence
 	OpStop           Op = "stop"
 	OpHalt           Op = "halt" // as HaltSignal; answered when the main process has exited
 	OpRecordBaseline Op = "baseline"
@@ -76,8 +76,8 @@ type Request struct {
 	Run   *Run     `json:"run,omitempty"`
 	RunID string   `json:"key,omitempty"`
 	Paths []string `json:"paths,omitempty"`
-	// Fence is for operations that change the container. OpRun, OpUntar and
-	// OpStartMain may have none.
+	// Fence is for operations that change the container. OpRun and OpUntar may
+	// have none.
 	Fence int64 `json:"fence,omitempty"`
 	// Streams is the number of the request's streams. Either end may send on
 	// them from when it knows of the request until the response.

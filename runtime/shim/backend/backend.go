@@ -22,13 +22,14 @@ import (
 // Options are what a backend provides.
 type Options struct {
 	// Resume has the engine start process 1 of a container that exited, or was
-	// never started, and calls start when the shim can be reached, again while
-	// that may help. It records a restart that the engine does not count.
-	Resume func(ctx context.Context, id string, start func(context.Context) error) error
-	// Restarted is called after the shim has restarted a container. It records an
-	// earlier restart of which Resume could not. Nil means that the engine counts
-	// them.
+	// never started, and calls change when the shim can be reached, again while
+	// that may help.
+	Resume func(ctx context.Context, id string, change func(context.Context) error) error
+	// Restarted is called after the shim has restarted a container. It records the
+	// start of one that had exited. Nil means that the engine records that.
 	Restarted func(ctx context.Context, id string) error
+	// Status is that of runtime.Observer.
+	Status func(ctx context.Context, id string) (runtime.Status, error)
 	// Mounts returns the volumes of a container in which files can be written.
 	// Nil means that no volume is read-only.
 	Mounts func(ctx context.Context, id string) ([]Mount, error)
@@ -56,23 +57,59 @@ func New(sessions *shim.Sessions, o Options) Containers {
 // Protocols implements runtime.Observer.Protocols.
 func (c Containers) Protocols() runtime.Protocols { return shim.Protocols() }
 
+// Start implements runtime.Lifecycle.Start. The shim refuses a smaller fence.
+func (c Containers) Start(ctx context.Context, id string, fence int64) error {
+	return wrap(c.resumeMain(ctx, id, fence), "start the container %s", id)
+}
+
+// resumeMain has the engine start process 1, unless it runs, and the shim the main
+// process.
+func (c Containers) resumeMain(ctx context.Context, id string, fence int64) error {
+	session := c.sessions.Get(id)
+	return c.options.Resume(ctx, id, func(ctx context.Context) error { return session.StartMain(ctx, fence) })
+}
+
 // Restart implements runtime.Lifecycle.Restart. In a running container the shim
 // does it, in milliseconds. The engine starts an exited one, and the shim starts
 // the main process: it refuses a smaller fence before that.
 func (c Containers) Restart(ctx context.Context, id string, fence int64) error {
-	session := c.sessions.Get(id)
-	err := session.Restart(ctx, fence)
-	if errors.Is(err, runtime.ErrNotRunning) || errors.Is(err, runtime.ErrContainerExited) {
-		err = c.options.Resume(ctx, id, func(ctx context.Context) error { return session.StartMain(ctx, fence) })
-	} else if err == nil && c.options.Restarted != nil {
+	err := c.sessions.Get(id).Restart(ctx, fence)
+	if hasExited(err) {
+		err = c.resumeMain(ctx, id, fence)
+	}
+	if err == nil && c.options.Restarted != nil {
 		err = c.options.Restarted(ctx, id)
 	}
 	return wrap(err, "restart the container %s", id)
 }
 
-// Stop implements runtime.Lifecycle.Stop.
+// Stop implements runtime.Lifecycle.Stop. The engine starts process 1 of an exited
+// container, whose main process is not started: it could change the files, or
+// exit at once.
 func (c Containers) Stop(ctx context.Context, id string, fence int64) error {
-	return wrap(c.sessions.Get(id).Stop(ctx, fence), "stop the container %s", id)
+	return wrap(c.stop(ctx, id, fence), "stop the container %s", id)
+}
+
+func (c Containers) stop(ctx context.Context, id string, fence int64) error {
+	stop := func(ctx context.Context) error { return c.sessions.Get(id).Stop(ctx, fence) }
+	err := stop(ctx)
+	if !hasExited(err) {
+		return err
+	}
+	status, statusErr := c.options.Status(ctx, id)
+	switch {
+	case statusErr != nil:
+		return statusErr
+	case status.State == runtime.Created:
+		return err // its first process 1 would start the main process
+	}
+	return c.options.Resume(ctx, id, stop)
+}
+
+// hasExited reports whether a call failed because its container had exited, or
+// exited during the call.
+func hasExited(err error) bool {
+	return errors.Is(err, runtime.ErrNotRunning) || errors.Is(err, runtime.ErrContainerExited)
 }
 
 // Exec implements runtime.Execer.Exec. On an open session it costs the engine

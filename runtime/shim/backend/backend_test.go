@@ -22,6 +22,8 @@ type engine struct {
 	answers  map[shim.Op]error                    // of the shim
 	requests []string                             // that the shim received
 	resumed  func(start func() error) (err error) // the engine's part of a resume
+	state    runtime.State
+	recorded int // restarts
 }
 
 // containers returns the backend on the engine.
@@ -39,9 +41,19 @@ func (e *engine) containers(t *testing.T) Containers {
 		},
 	})
 	t.Cleanup(func() { require.NoError(t, sessions.Close()) })
-	return New(sessions, Options{Secret: secret, Resume: func(ctx context.Context, id string, start func(context.Context) error) error {
-		return e.resumed(func() error { return start(ctx) })
-	}})
+	return New(sessions, Options{
+		Secret: secret,
+		Resume: func(ctx context.Context, id string, change func(context.Context) error) error {
+			return e.resumed(func() error { return change(ctx) })
+		},
+		Restarted: func(context.Context, string) error { e.recorded++; return nil },
+		Status: func(context.Context, string) (runtime.Status, error) {
+			if e.state == "" {
+				return runtime.Status{}, runtime.ErrUnavailable
+			}
+			return runtime.Status{State: e.state}, nil
+		},
+	})
 }
 
 func (e *engine) serve(stream net.Conn) {
@@ -100,13 +112,46 @@ func TestRestart(t *testing.T) {
 				require.ErrorContains(t, err, "restart the container c")
 			}
 			require.Equal(t, tt.requests, e.requests)
+			require.Equal(t, err == nil, e.recorded == 1, "a restart is recorded")
+		})
+	}
+}
+
+// A stop of a container that has exited starts process 1 and not the main process,
+// and records no restart. A container that was never started is not started: its
+// first process 1 would start the main process.
+func TestStop(t *testing.T) {
+	for name, tt := range map[string]struct {
+		dialErr  error
+		answer   error
+		state    runtime.State
+		requests []string
+		want     error
+	}{
+		"running":                {requests: []string{"stop 7"}},
+		"refused":                {answer: runtime.ErrStaleFence, requests: []string{"stop 7"}, want: runtime.ErrStaleFence},
+		"exited":                 {dialErr: runtime.ErrNotRunning, state: runtime.Exited, requests: []string{"stop 7"}},
+		"exited, refused":        {dialErr: runtime.ErrNotRunning, state: runtime.Exited, answer: runtime.ErrStaleFence, requests: []string{"stop 7"}, want: runtime.ErrStaleFence},
+		"exited during the call": {answer: runtime.ErrContainerExited, state: runtime.Exited, requests: []string{"stop 7", "stop 7"}, want: runtime.ErrContainerExited},
+		"never started":          {dialErr: runtime.ErrNotRunning, state: runtime.Created, want: runtime.ErrNotRunning},
+		"unknown":                {dialErr: runtime.ErrNotRunning, want: runtime.ErrUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := &engine{dialErr: tt.dialErr, state: tt.state, answers: map[shim.Op]error{shim.OpStop: tt.answer}}
+			e.resumed = func(change func() error) error {
+				e.dialErr = nil
+				return change()
+			}
+			require.ErrorIs(t, e.containers(t).Stop(t.Context(), "c", 7), tt.want)
+			require.Equal(t, tt.requests, e.requests)
+			require.Zero(t, e.recorded)
 		})
 	}
 }
 
 // Every error describes what was to be done, and keeps the error of the contract.
 func TestErrorsNameTheContainer(t *testing.T) {
-	e := &engine{dialErr: runtime.ErrNotFound}
+	e := &engine{dialErr: runtime.ErrNotFound, resumed: func(change func() error) error { return change() }}
 	c, ctx := e.containers(t), t.Context()
 	_, exec := c.Exec(ctx, "c", runtime.Command{Args: []string{"true"}})
 	_, result := c.WaitResult(ctx, "c", runtime.Command{RunID: "k"})
@@ -114,7 +159,7 @@ func TestErrorsNameTheContainer(t *testing.T) {
 	_, changed := c.LastModified(ctx, "c", nil)
 	for name, err := range map[string]error{
 		"Exec": exec, "WaitResult": result, "CopyOut": out, "LastModified": changed,
-		"CopyIn": c.CopyIn(ctx, "c", "/data", 0, nil), "Stop": c.Stop(ctx, "c", 1), "Wipe": c.Wipe(ctx, "c", 1),
+		"CopyIn": c.CopyIn(ctx, "c", "/data", 0, nil), "Start": c.Start(ctx, "c", 1), "Stop": c.Stop(ctx, "c", 1), "Wipe": c.Wipe(ctx, "c", 1),
 		"RecordBaseline": c.RecordBaseline(ctx, "c", 1),
 	} {
 		require.ErrorIs(t, err, runtime.ErrNotFound, name)
