@@ -126,6 +126,14 @@ var channels = []mutation{
 		new:  `		if false {`,
 	},
 	{
+		desc: "a server whose lease has expired ends a command", test: "TestCancelledExecWithoutLease",
+		file: "runtime/shim/exec.go",
+		old: `	if err := e.session.mayChange(); err != nil {
+		return err
+	}
+`,
+	},
+	{
 		desc: "a query of an outcome waits for an unavailable engine", test: "TestCallsWhileEngineIsUnavailable",
 		file: "runtime/shim/exec.go",
 		old:  `		if e.request.Op == OpWaitResult && errors.Is(err, runtime.ErrUnavailable) {`,

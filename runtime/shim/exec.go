@@ -195,10 +195,22 @@ func (e *execution) attempt(ctx context.Context, c *sessionConn) (runtime.Result
 	}
 	defer out.Abandon()
 	if e.cancelled {
-		// A failed write means a lost connection, which waitResponse detects.
-		_ = c.Notify(Request{Op: OpCancel, RunID: e.run.RunID})
+		if err := e.cancel(c); err != nil {
+			return runtime.Result{}, err
+		}
 	}
 	return e.waitResponse(ctx, c, out.events)
+}
+
+// cancel asks the program to end the command, unless another server may be
+// responsible for the command by now: that one waits for its outcome.
+func (e *execution) cancel(c *sessionConn) error {
+	if err := e.session.mayChange(); err != nil {
+		return err
+	}
+	// A failed write means a lost connection, which waitResponse detects.
+	_ = c.Notify(Request{Op: OpCancel, RunID: e.run.RunID})
+	return nil
 }
 
 // waitResponse waits until a request is answered or the connection is lost.
@@ -217,7 +229,9 @@ func (e *execution) waitResponse(ctx context.Context, c *sessionConn, events <-c
 		case <-done:
 			done, e.cancelled = nil, true
 			e.deadline.Reset(e.endTimeout)
-			_ = c.Notify(Request{Op: OpCancel, RunID: e.run.RunID})
+			if err := e.cancel(c); err != nil {
+				return runtime.Result{}, err
+			}
 		case <-c.closed:
 			return lastResponse(events)
 		case <-e.deadline.C:

@@ -238,6 +238,33 @@ func TestCancelledExec(t *testing.T) {
 	}
 }
 
+// A server whose lease has expired does not end a command: the server that has
+// taken over waits for its outcome.
+func TestCancelledExecWithoutLease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := scriptedSession(t, func(p *peer) {
+			p.handshake("a")
+			p.nextRequest()
+			r, ok := p.nextRequest()
+			require.False(t, ok, "%v", r)
+		})
+		ctx, cancel := context.WithCancelCause(t.Context())
+		expired := errors.New("the lease has expired")
+		s.mayChange = func() error {
+			if ctx.Err() != nil {
+				return expired
+			}
+			return nil
+		}
+		time.AfterFunc(time.Second, func() { cancel(errCancelled) })
+		start := time.Now()
+		_, err := s.Exec(ctx, helloCommand)
+		require.ErrorIs(t, err, errCancelled)
+		require.Equal(t, time.Second, time.Since(start))
+	})
+}
+
 // A restart that is lost halfway is requested again.
 func TestRestartRetriedAfterConnLost(t *testing.T) {
 	t.Parallel()
