@@ -37,13 +37,17 @@ func TestRefusedRequestEndsNoWaitOfResponsibleFlow(t *testing.T) {
 		s := newSupervisor(shim.Config{HostProcess: true})
 		s.fence.current = 5
 		s.waitForStart()
+		require.True(t, s.startWait.Stop())
+		ended := false // instead of this process
+		s.startWait = time.AfterFunc(maxStartWait, func() { ended = true })
 		<-time.After(maxStartWait - time.Second)
 		require.ErrorIs(t, s.applyChange(shim.Request{Op: shim.OpStop, Fence: 4}), runtime.ErrStaleFence)
 		<-time.After(refusedStartWait - time.Second)
 		require.ErrorIs(t, s.applyChange(shim.Request{Op: shim.OpRestart, Fence: 5}), runtime.ErrNotRunning)
-		<-time.After(maxStartWait - time.Second) // otherwise this process ends
-		require.True(t, s.waitsForStart)
-		s.startWait.Stop()
+		<-time.After(maxStartWait - time.Second)
+		require.False(t, ended)
+		<-time.After(2 * time.Second)
+		require.True(t, ended)
 	})
 }
 
