@@ -54,16 +54,21 @@ func (b Breaker) isOpen(now time.Time) bool {
 	return b.Failures > 0 && b.RetryAt.After(now) && b.RetryAt.Before(now.Add(2*maxBackoff))
 }
 
-// recordFailure counts a failure and sets the time of the next attempt.
-func (b *Breaker) recordFailure(now time.Time, revision string, err error, crashLooping bool) {
-	*b = b.of(revision)
+// recordFailure counts a failure and sets the time of the next attempt. It
+// ignores and returns false for a failure of another revision, whose containers
+// may take long to fail.
+func (b *Breaker) recordFailure(now time.Time, revision string, err error, crashLooping bool) bool {
+	if b.Revision != revision {
+		return false
+	}
 	b.CrashLooping, b.LastError, b.LastErrorAt = crashLooping, err.Error(), now
 	// Containers that were started together fail together: that is one failure.
 	if b.isOpen(now) {
-		return
+		return true
 	}
 	b.Failures++
 	b.RetryAt = now.Add(engineRetries.Delay(b.Failures))
+	return true
 }
 
 // recoversAt returns when the failures no longer count although no other

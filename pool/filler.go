@@ -303,21 +303,23 @@ func (f *Filler) provision(parent context.Context, c Container, w *workload.Work
 	err := f.provisioner.create(ctx, c, w, seeds)
 	switch {
 	case err == nil:
-		f.recordSuccess(ctx, c.Workload)
+		f.recordSuccess(ctx, c)
 	case parent.Err() != nil: // the server stops: this is not a failure of the workload
 	default:
 		f.recordFailure(parent, c, err, false)
 	}
 }
 
-// recordSuccess resets the workload's breaker, unless the workload is
+// recordSuccess resets the breaker of a container's revision, unless that is
 // crash-looping.
-func (f *Filler) recordSuccess(ctx context.Context, workload string) {
-	b, err := f.store.Breaker(context.WithoutCancel(ctx), workload)
-	if err == nil && b.Failures > 0 && !b.CrashLooping {
+func (f *Filler) recordSuccess(ctx context.Context, c Container) {
+	b, err := f.store.Breaker(context.WithoutCancel(ctx), c.Workload)
+	if err != nil {
+		f.log.Error("reading the failures of a pool failed", "workload", c.Workload, "error", err)
+		return
+	}
+	if b = b.of(c.Revision); b.Failures > 0 && !b.CrashLooping {
 		f.recordRecovery(ctx, b, false)
-	} else if err != nil {
-		f.log.Error("reading the failures of a pool failed", "workload", workload, "error", err)
 	}
 }
 
@@ -326,7 +328,7 @@ func (f *Filler) recordSuccess(ctx context.Context, workload string) {
 // crash-looping.
 func (f *Filler) recordRecovery(ctx context.Context, read Breaker, crashLooping bool) {
 	f.updateBreaker(ctx, read.Workload, func(b *Breaker) []activity.Event {
-		if b.Failures == 0 || b.CrashLooping != crashLooping || crashLooping && b.LastErrorAt.After(read.LastErrorAt) {
+		if b.Failures == 0 || b.Revision != read.Revision || b.CrashLooping != crashLooping || crashLooping && b.LastErrorAt.After(read.LastErrorAt) {
 			return nil
 		}
 		failures := b.Failures
@@ -338,11 +340,14 @@ func (f *Filler) recordRecovery(ctx context.Context, read Breaker, crashLooping 
 	})
 }
 
-// recordFailure counts a failure in the workload's breaker and reports it.
+// recordFailure counts a failure of the current revision in the workload's
+// breaker, and reports it.
 func (f *Filler) recordFailure(ctx context.Context, c Container, err error, crashLooping bool) {
 	now, failures := time.Now().UTC(), 0
 	f.updateBreaker(ctx, c.Workload, func(b *Breaker) []activity.Event {
-		b.recordFailure(now, c.Revision, err, crashLooping)
+		if !b.recordFailure(now, c.Revision, err, crashLooping) {
+			return nil
+		}
 		failures = b.Failures
 		return []activity.Event{{
 			Type: activity.PoolWarning, Workload: c.Workload, Container: c.ID,

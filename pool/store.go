@@ -110,8 +110,9 @@ type Breakers interface {
 	// Breaker returns the breaker of a workload; without failures if it has none
 	// on record.
 	Breaker(ctx context.Context, workload string) (Breaker, error)
-	// UpdateBreaker changes the breaker of a workload and writes the events that
-	// set returns, in one transaction. set may run more than once and must not
-	// block. A breaker without failures is removed.
+	// UpdateBreaker changes the breaker of a workload's current revision and writes
+	// the events that set returns, in one transaction. set may run more than once
+	// and must not block. A breaker without failures is removed, and so is that of
+	// a former revision.
 	UpdateBreaker(ctx context.Context, workload string, set func(*Breaker) []activity.Event) error
 }

@@ -29,7 +29,10 @@ var (
 	putBreaker    = breakerColumns.upsert("pools")
 )
 
-const deleteBreaker = `DELETE FROM pools WHERE workload = $1`
+const (
+	deleteBreaker         = `DELETE FROM pools WHERE workload = $1`
+	selectCurrentRevision = `SELECT revision FROM workloads WHERE id = $1`
+)
 
 // Breaker returns the breaker of a workload.
 func (db *DB) Breaker(ctx context.Context, workload string) (pool.Breaker, error) {
@@ -41,8 +44,8 @@ func (db *DB) Breaker(ctx context.Context, workload string) (pool.Breaker, error
 	return b, nil
 }
 
-// UpdateBreaker changes the breaker of a workload. One without failures is
-// removed, and so is that of a workload that does not exist.
+// UpdateBreaker changes the breaker of a workload's current revision. One without
+// failures is removed, and so is that of a workload that does not exist.
 func (db *DB) UpdateBreaker(ctx context.Context, workload string, set func(*pool.Breaker) []activity.Event) error {
 	err := db.writer.update(ctx, func(t *tx) error {
 		if err := t.lockWorkload(workload); err != nil {
@@ -52,11 +55,13 @@ func (db *DB) UpdateBreaker(ctx context.Context, workload string, set func(*pool
 		if err != nil {
 			return err
 		}
-		var updatedAt int64
-		err = t.query(selectUpdatedAt, workload).Scan(&updatedAt)
+		current, err := scanText(t.query(selectCurrentRevision, workload))
 		isDeleted := errors.Is(err, sql.ErrNoRows)
 		if err != nil && !isDeleted {
 			return translateError(err)
+		}
+		if b.Revision != current {
+			b = pool.Breaker{Revision: current}
 		}
 		b.Workload = workload
 		if err := t.addEvents(set(&b)...); err != nil {

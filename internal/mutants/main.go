@@ -48,6 +48,7 @@ var groups = []group{
 	{"claim, snapshot", claims},
 	{"release", releases},
 	{"pool", pools},
+	{"pool: failures to create containers", breakers},
 	{"Events and those who follow them", events},
 	{"hooks", hookRuns},
 	{"store", stores},

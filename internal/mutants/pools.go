@@ -157,14 +157,6 @@ var pools = []mutation{
 		new:  `		case !ok && errors.Is(err, ErrFull):`,
 	},
 	{
-		desc: "containers that fail together count as consecutive failures", test: "TestBreakerCountsABurstOnce",
-		file: "pool/breaker.go",
-		old: `	if b.isOpen(now) {
-		return
-	}
-`,
-	},
-	{
 		desc: "retained containers never count against max_size", test: "TestRetainedContainersFreeSlots",
 		file: "pool/store.go", pkg: "release",
 		old: `return total - min(kept, maxSize) }`,
@@ -359,29 +351,11 @@ var pools = []mutation{
 		new:  `	release := func() {}`,
 	},
 	{
-		desc: "a clock that was set back keeps a pool empty", test: "TestBreakerAfterClockWasSetBack",
-		file: "pool/breaker.go",
-		old:  ` && b.RetryAt.Before(now.Add(2*maxBackoff))`,
-	},
-	{
 		desc: "a success ends the backoff of a crash loop", test: "TestCrashLoopBacksOff",
 		file: "pool/filler.go",
 		old: `b.Failures > 0 && !b.CrashLooping {
 		f.recordRecovery(ctx, b, false)`,
 		new: `b.Failures > 0 {
 		f.recordRecovery(ctx, b, b.CrashLooping)`,
-	},
-	{
-		desc: "the failures of a pool are not on record", test: "TestFailuresSurviveRestart",
-		file: "store/breakers.go", pkg: "pool",
-		old: `		return execLater(t, putBreaker, &b)`,
-		new: `		_ = putBreaker
-		return nil`,
-	},
-	{
-		desc: "the failures of a deleted workload stay on record", test: "TestSQLite",
-		file: "store/breakers.go",
-		old:  `if b.Failures == 0 || isDeleted {`,
-		new:  `if b.Failures == 0 {`,
 	},
 }

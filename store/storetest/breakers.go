@@ -67,6 +67,20 @@ func breakers(t *testing.T, s Store) {
 	b, err = s.Breaker(ctx, web)
 	require.NoError(t, err)
 	require.Equal(t, want, b, "a change of the workload does not change it")
+	r, err = s.Workload(ctx, web)
+	require.NoError(t, err)
+	r.Revision = "next"
+	require.NoError(t, s.PutWorkload(ctx, r))
+	var current pool.Breaker
+	require.NoError(t, s.UpdateBreaker(ctx, web, func(b *pool.Breaker) []activity.Event {
+		current = *b
+		b.Failures = 1
+		return nil
+	}))
+	require.Equal(t, pool.Breaker{Workload: web, Revision: "next"}, current, "another revision has failed")
+	b, err = s.Breaker(ctx, web)
+	require.NoError(t, err)
+	require.Equal(t, pool.Breaker{Workload: web, Revision: "next", Failures: 1}, b)
 	require.NoError(t, s.RemoveWorkload(ctx, web))
 	b, err = s.Breaker(ctx, web)
 	require.NoError(t, err)
