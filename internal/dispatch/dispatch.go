@@ -9,7 +9,9 @@
 //     the event was recorded by this server;
 //   - where events cannot be read for a time, or were missed, every subscription
 //     is asked to look at everything again (Resync), and so at the start;
-//   - a handler that panics or blocks is reported. One that panics stops nothing.
+//   - a handler that panics or blocks is reported. One that panics stops and
+//     delays nothing, and its subscription looks at everything again. So it is
+//     with a Resync that panics or fails.
 //
 // Events come in memory only: a server that was killed handles none of those it
 // missed, but begins with Resync. Work that must be done exactly once for each
@@ -20,6 +22,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"runtime/debug"
 	"time"
 
@@ -50,15 +53,15 @@ type Subscription struct {
 	// transaction are nearly always together. nil: nothing to do.
 	Flush func()
 	// Resync does what any event might have been the reason for. It is retried
-	// until it succeeds. nil: nothing to do.
+	// until it succeeds; events are handled in the meantime. nil: nothing to do.
 	Resync func(ctx context.Context) error
 }
 
 // batchSize is the maximum number of events that are read at once.
 const batchSize = 500
 
-// The delay before another attempt to read events, and how long handlers may
-// take until they are reported as blocked.
+// The delay before another attempt to read events or to resync, and how long
+// handlers may take until they are reported as blocked.
 const (
 	retryDelay   = time.Second
 	blockedAfter = 10 * time.Second
@@ -66,23 +69,39 @@ const (
 
 // Dispatcher calls the handlers of its subscriptions. Run it once.
 type Dispatcher struct {
-	log           Log
-	subscriptions []Subscription
-	logger        *slog.Logger
+	log         Log
+	subscribers []*subscriber
+	logger      *slog.Logger
 
-	after  int64 // the last event that was handled; -1 before the start
-	resync bool  // events may have been missed
+	after int64 // the last event that was handled; -1 before the start
+	reads failures
+}
+
+// subscriber is the state of a subscription.
+type subscriber struct {
+	Subscription
+	pending  bool      // Resync is to be called
+	retryAt  time.Time // not before
+	failures failures
 }
 
 // New returns a dispatcher for the given subscriptions.
 func New(log Log, logger *slog.Logger, subscriptions ...Subscription) *Dispatcher {
-	return &Dispatcher{log: log, subscriptions: subscriptions, logger: logger, after: -1, resync: true}
+	d := &Dispatcher{log: log, logger: logger, after: -1, reads: failures{logger: logger, name: "events"}}
+	for _, s := range subscriptions {
+		if s.Resync == nil {
+			s.Resync = func(context.Context) error { return nil }
+		}
+		d.subscribers = append(d.subscribers, &subscriber{Subscription: s, failures: failures{logger: logger, name: s.Name}})
+	}
+	d.missed()
+	return d
 }
 
 // Run handles events until ctx ends. It begins at the end of the log. It returns
 // when no handler is running.
 func (d *Dispatcher) Run(ctx context.Context) error {
-	Follow(ctx, d.log, d.logger, "events", d.advance)
+	follow(ctx, d.log, d.advance)
 	return nil
 }
 
@@ -91,105 +110,157 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 // has not passed, in the transaction that moves the cursor, and reports whether
 // there may be more. An error is logged and advance called again.
 func Follow(ctx context.Context, log Log, logger *slog.Logger, name string, advance func(ctx context.Context) (more bool, err error)) {
-	failing := false
+	f := failures{logger: logger, name: name}
+	follow(ctx, log, func(ctx context.Context) time.Duration {
+		more, err := advance(ctx)
+		f.report(ctx, err)
+		switch {
+		case err != nil:
+			_ = flow.Sleep(ctx, retryDelay) // the loop checks ctx
+			return 0
+		case more:
+			return 0
+		}
+		return untilChanged
+	})
+}
+
+// untilChanged is longer than any wait for events.
+const untilChanged = time.Duration(math.MaxInt64)
+
+// follow calls advance until ctx ends: again when events are recorded, and at the
+// latest after the time that it returns.
+func follow(ctx context.Context, log Log, advance func(ctx context.Context) time.Duration) {
 	for ctx.Err() == nil {
 		changed := log.Changed() // before the read, so that no event is missed
-		more, err := advance(ctx)
-		if err != nil {
-			if !failing && ctx.Err() == nil {
-				logger.Warn("handling events failed; retrying", "follower", name, "error", err)
-			}
-			failing = true
-			_ = flow.Sleep(ctx, retryDelay) // the loop checks ctx
+		wait := advance(ctx)
+		if wait <= 0 {
 			continue
 		}
-		if failing {
-			logger.Info("handling events continues", "follower", name)
-			failing = false
-		}
-		if more {
-			continue
-		}
+		retry := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
 		case <-changed:
+		case <-retry.C:
 		}
+		retry.Stop()
 	}
 }
 
-// advance handles the next events.
-func (d *Dispatcher) advance(ctx context.Context) (more bool, err error) {
+// failures logs the first of consecutive failures, and their end.
+type failures struct {
+	logger *slog.Logger
+	name   string
+	last   bool // the last attempt failed
+}
+
+func (f *failures) report(ctx context.Context, err error) {
+	switch {
+	case err == nil && f.last:
+		f.logger.Info("handling events continues", "follower", f.name)
+	case err != nil && !f.last && ctx.Err() == nil:
+		f.logger.Warn("handling events failed; retrying", "follower", f.name, "error", err)
+	}
+	f.last = err != nil
+}
+
+// missed makes all subscriptions look at everything again.
+func (d *Dispatcher) missed() {
+	for _, s := range d.subscribers {
+		s.pending = true
+	}
+}
+
+// advance handles the next events. It returns after how long it is to be called
+// again although there are no others.
+func (d *Dispatcher) advance(ctx context.Context) time.Duration {
+	page, err := d.read(ctx)
+	d.reads.report(ctx, err)
+	if err != nil {
+		d.missed()
+		_ = flow.Sleep(ctx, retryDelay) // the loop checks ctx
+		return 0
+	}
+	if page.OldestSeq > 0 { // retention was faster than this reader
+		d.missed()
+	}
+	// Records are read after the end of the page: what changes later is in an
+	// event that is read later.
+	for _, s := range d.subscribers {
+		s.resync(ctx)
+	}
+	d.after = page.Next
+	d.handle(ctx, page.Items)
+	if len(page.Items) == batchSize {
+		return 0
+	}
+	wait := untilChanged
+	for _, s := range d.subscribers {
+		if s.pending {
+			wait = min(wait, max(time.Until(s.retryAt), time.Millisecond))
+		}
+	}
+	return wait
+}
+
+// read reads the next events, at first those after the end of the log.
+func (d *Dispatcher) read(ctx context.Context) (activity.Page, error) {
 	if d.after < 0 {
 		last, err := d.log.LastSeq(ctx)
 		if err != nil {
-			return false, fmt.Errorf("read the number of the last event: %w", err)
+			return activity.Page{}, fmt.Errorf("read the number of the last event: %w", err)
 		}
 		d.after = last
 	}
 	page, err := d.log.Events(ctx, activity.Filter{}, d.after, batchSize)
 	if err != nil {
-		d.resync = true
-		return false, fmt.Errorf("read events: %w", err)
+		return page, fmt.Errorf("read events: %w", err)
 	}
-	// Records are read after the end of the page: what changes later is in an
-	// event that is read later. Retention may have been faster than this reader.
-	if d.resync || page.OldestSeq > 0 {
-		d.resync = true
-		if err := d.resyncAll(ctx); err != nil {
-			return false, err
-		}
-		d.resync = false
-	}
-	d.after = page.Next
-	if err := d.handle(page.Items); err != nil {
-		d.resync = true
-		return false, err
-	}
-	return len(page.Items) == batchSize, nil
+	return page, nil
 }
 
-// resyncAll calls Resync of all subscriptions.
-func (d *Dispatcher) resyncAll(ctx context.Context) error {
-	for _, s := range d.subscriptions {
-		if s.Resync == nil {
-			continue
-		}
-		err := recovered(func() error { return s.Resync(ctx) })
-		if err != nil {
-			return fmt.Errorf("resync %s: %w", s.Name, err)
-		}
+// resync calls Resync if that is pending.
+func (s *subscriber) resync(ctx context.Context) {
+	if !s.pending || time.Now().Before(s.retryAt) {
+		return
 	}
-	return nil
+	s.pending = false
+	s.call(ctx, "resync", func() error { return s.Resync(ctx) })
+	if !s.pending {
+		s.failures.report(ctx, nil)
+	}
 }
 
-// handle calls the handlers of consecutive events. It returns the first error
-// of a handler that panicked, after it has called all others.
-func (d *Dispatcher) handle(events []activity.Event) (failed error) {
+// call calls one function of the subscription. If that fails, it missed
+// something, and looks at everything again.
+func (s *subscriber) call(ctx context.Context, what string, f func() error) {
+	if err := recovered(f); err != nil {
+		s.failures.report(ctx, fmt.Errorf("%s in %s: %w", what, s.Name, err))
+		s.pending, s.retryAt = true, time.Now().Add(retryDelay)
+	}
+}
+
+// handle calls the handlers of consecutive events.
+func (d *Dispatcher) handle(ctx context.Context, events []activity.Event) {
 	if len(events) == 0 {
-		return nil
+		return
 	}
 	watchdog := time.AfterFunc(blockedAfter, func() {
 		d.logger.Error("event handlers are blocked", "first", events[0].Seq, "last", events[len(events)-1].Seq)
 	})
 	defer watchdog.Stop()
-	call := func(what, name string, f func()) {
-		if err := recovered(func() error { f(); return nil }); err != nil && failed == nil {
-			failed = fmt.Errorf("%s in %s: %w", what, name, err)
-		}
-	}
 	for _, e := range events {
-		for _, s := range d.subscriptions {
+		for _, s := range d.subscribers {
 			if on := s.On[e.Type]; on != nil {
-				call(string(e.Type), s.Name, func() { on(e) })
+				s.call(ctx, string(e.Type), func() error { on(e); return nil })
 			}
 		}
 	}
-	for _, s := range d.subscriptions {
+	for _, s := range d.subscribers {
 		if s.Flush != nil {
-			call("flush", s.Name, s.Flush)
+			s.call(ctx, "flush", func() error { s.Flush(); return nil })
 		}
 	}
-	return failed
 }
 
 // recovered calls f and returns its panic as an error.

@@ -23,23 +23,61 @@ var events = []mutation{
 	{
 		desc: "nothing is looked at after events could not be read", test: "TestOutage",
 		file: "internal/dispatch/dispatch.go",
-		old: `		d.resync = true
-		return false, fmt.Errorf("read events`,
-		new: `		return false, fmt.Errorf("read events`,
+		old: `		d.missed()
+		_ = flow.Sleep`,
+		new: `		_ = flow.Sleep`,
 	},
 	{
 		desc: "the dispatcher misses that retention was faster", test: "TestMissedEvents",
 		file: "internal/dispatch/dispatch.go",
-		old:  ` || page.OldestSeq > 0 {`,
-		new:  ` {`,
+		old:  `if page.OldestSeq > 0 {`,
+		new:  `if page.OldestSeq < 0 {`,
+	},
+	{
+		desc: "a failing resync keeps the events from all", test: "TestResyncPanics",
+		file: "internal/dispatch/dispatch.go",
+		old: `	d.handle(ctx, page.Items)
+`,
+		new: `	for _, s := range d.subscribers {
+		if s.pending {
+			page.Items = nil
+		}
+	}
+	d.handle(ctx, page.Items)
+`,
+	},
+	{
+		desc: "a failing resync is repeated with every event", test: "TestResyncIsRepeated",
+		file: "internal/dispatch/dispatch.go",
+		old:  `	if !s.pending || time.Now().Before(s.retryAt) {`,
+		new:  `	if !s.pending {`,
+	},
+	{
+		desc: "a failing resync is repeated with the next event only", test: "TestResyncIsRepeated",
+		file: "internal/dispatch/dispatch.go",
+		old:  `			wait = min(wait, max(time.Until(s.retryAt), time.Millisecond))`,
+		new:  ``,
+	},
+	{
+		desc: "a handler that panics delays the others", test: "TestHandlerPanics",
+		file: "internal/dispatch/dispatch.go",
+		old:  `		s.pending, s.retryAt = true, time.Now().Add(retryDelay)`,
+		new: `		s.pending, s.retryAt = true, time.Now().Add(retryDelay)
+		_ = flow.Sleep(ctx, retryDelay)`,
+	},
+	{
+		desc: "nothing is looked at after a handler panicked", test: "TestHandlerPanics",
+		file: "internal/dispatch/dispatch.go",
+		old:  `		s.pending, s.retryAt = true, time.Now().Add(retryDelay)`,
+		new:  `		s.retryAt = time.Now().Add(retryDelay)`,
 	},
 	{
 		desc: "an event during a read is missed", test: "TestEventDuringRead",
 		file: "internal/dispatch/dispatch.go",
 		old: `		changed := log.Changed() // before the read, so that no event is missed
-		more, err := advance(ctx)
+		wait := advance(ctx)
 `,
-		new: `		more, err := advance(ctx)
+		new: `		wait := advance(ctx)
 		changed := log.Changed()
 `,
 	},
