@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -14,6 +16,10 @@ import (
 // takeoverRetryDelay is the time between attempts of a new leader to take over
 // from expired servers, before it leads.
 const takeoverRetryDelay = time.Second
+
+// orphansInterval is the time between two searches for work of servers that have
+// no row.
+const orphansInterval = time.Minute
 
 // Callbacks are what a leader does.
 type Callbacks struct {
@@ -34,24 +40,29 @@ type Callbacks struct {
 // has ended keeps its leadership but does not acquire it. It returns the error
 // of OnLead. Renew has to run concurrently.
 func (m *Member) Run(ctx context.Context, c Callbacks) error {
-	term := m.campaign(ctx)
-	if term == 0 {
-		return nil
+	var err error
+	if term := m.campaign(ctx); term > 0 {
+		err = m.lead(ctx, term, c)
 	}
-	err := m.lead(ctx, term, c)
+	if !m.leads.Load() {
+		return err
+	}
 	resignCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), LeaseTime)
 	defer cancel()
 	return errors.Join(err, m.resign(resignCtx))
 }
 
 // campaign campaigns after each renewal, and returns the term when this server
-// leads, or 0 when ctx ends.
+// leads, or 0 when ctx ends. The answer of a campaign may be so late that another
+// server leads by then, so a renewal confirms it.
 func (m *Member) campaign(ctx context.Context) (term int64) {
 	for m.awaitRenewal(ctx) == nil {
 		term, err := m.db.Campaign(ctx, m.lease.othersTime())
 		if term > 0 {
 			m.leads.Store(true)
-			return term
+			if err = m.renew(ctx); err == nil {
+				return term
+			}
 		}
 		if err != nil && ctx.Err() == nil {
 			m.log.Warn("campaign for leadership failed; retrying", "error", err)
@@ -95,8 +106,8 @@ type takeover struct {
 	member *Member
 	resume func(ctx context.Context, replica string) error
 	fenced map[string]Replica // their work is not resumed yet
-	// orphans is whether the work of servers without a row was resumed.
-	orphans bool
+	// orphansAt is when the work of servers without a row is resumed next.
+	orphansAt time.Time
 	// incomplete is whether the last run left something to do.
 	incomplete bool
 }
@@ -109,21 +120,21 @@ func (t *takeover) run(ctx context.Context) {
 	if err := t.fence(ctx); err != nil {
 		t.failed(ctx, err)
 	}
-	for id, r := range t.fenced {
-		if err := t.finish(ctx, r); err != nil {
+	for _, id := range slices.Sorted(maps.Keys(t.fenced)) {
+		if err := t.finish(ctx, t.fenced[id]); err != nil {
 			t.failed(ctx, fmt.Errorf("take over from server %s: %w", id, err))
 			continue
 		}
 		delete(t.fenced, id)
 	}
-	if t.orphans || t.incomplete {
+	if t.incomplete || time.Now().Before(t.orphansAt) {
 		return
 	}
 	if err := t.resume(ctx, ""); err != nil {
 		t.failed(ctx, fmt.Errorf("resume work without a server: %w", err))
 		return
 	}
-	t.orphans = true
+	t.orphansAt = time.Now().Add(orphansInterval)
 }
 
 func (t *takeover) failed(ctx context.Context, err error) {
@@ -142,13 +153,15 @@ func (t *takeover) fence(ctx context.Context) error {
 	}
 	var errs error
 	for _, r := range expired {
-		// The query may have taken long: during an outage of the database no server
-		// could renew its lease, nor could this one.
-		if !m.lease.hasExpired(r) {
+		// The query, and so Fence, may take long: during an outage of the database no
+		// server can renew its lease, nor can this one. What counts is the time before
+		// the call.
+		asOf := m.lease.othersTime()
+		if !r.hasExpired(asOf) {
 			t.incomplete = true
 			continue
 		}
-		fenced, err := m.db.Fence(ctx, r.ID)
+		fenced, err := m.db.Fence(ctx, r.ID, asOf)
 		switch {
 		case errors.Is(err, ErrNotExpired), errors.Is(err, ErrReplicaNotFound):
 		case err != nil:

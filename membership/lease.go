@@ -12,7 +12,7 @@ const (
 	graceTime = LeaseTime
 	// maxRenewalGap is the time between two renewals without an outage of the
 	// database. After a longer one the others may have missed theirs too.
-	maxRenewalGap = HeartbeatInterval + 4*time.Second
+	maxRenewalGap = HeartbeatInterval + renewTimeout
 	// maxClockDrift is how much further than this machine's clock the database's
 	// clock may advance between two renewals. More is a jump. A jump that is not
 	// detected, because the renewals were slow, is below TakeoverMargin.
@@ -99,8 +99,8 @@ func (l *lease) othersTime() time.Time {
 	return l.time.Add(now.mono - l.end.mono)
 }
 
-// hasExpired reports whether the lease of another server, which the database
-// lists as expired, has expired.
-func (l *lease) hasExpired(r Replica) bool {
-	return r.HasLeft() || r.ExpiresAt.Before(l.othersTime().Add(-TakeoverMargin))
+// hasExpired reports whether another server, which the database lists as
+// expired, left or had expired at asOf.
+func (r Replica) hasExpired(asOf time.Time) bool {
+	return r.HasLeft() || r.ExpiresAt.Before(asOf.Add(-TakeoverMargin))
 }

@@ -48,11 +48,13 @@ func (m *Member) Register(ctx context.Context) error {
 }
 
 // Renew renews the lease at every HeartbeatInterval until ctx ends, or until the
-// server was fenced: then it calls Exit. It has to run until Leave is called,
+// server was fenced: then it calls Exit. An attempt that fails or is not answered
+// is repeated soon. It has to run until Leave is called,
 // also while the server stops: otherwise another server would take over work
 // that is still running.
 func (m *Member) Renew(ctx context.Context) {
 	for {
+		delay := HeartbeatInterval
 		err := m.renew(ctx)
 		switch {
 		case errors.Is(err, ErrFenced), errors.Is(err, ErrReplaced):
@@ -62,15 +64,18 @@ func (m *Member) Renew(ctx context.Context) {
 			return
 		case err != nil && ctx.Err() == nil:
 			m.log.Warn("lease renewal failed; retrying", "error", err)
+			delay = renewRetryDelay
 		}
-		if flow.Sleep(ctx, HeartbeatInterval) != nil {
+		if flow.Sleep(ctx, delay) != nil {
 			return
 		}
 	}
 }
 
-// renew renews the lease once.
+// renew makes one attempt to renew the lease.
 func (m *Member) renew(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, renewTimeout, fmt.Errorf("no answer within %s", renewTimeout))
+	defer cancel()
 	begin := m.lease.clock()
 	at, err := m.db.Renew(ctx, m.leads.Load())
 	if errors.Is(err, ErrReplaced) && !m.leads.Load() { // it has resigned in the meantime
@@ -106,12 +111,13 @@ func (m *Member) awaitRenewal(ctx context.Context) error {
 
 // Leave is the last step of a server. From here on it does not use the engine.
 // Its remaining work is taken over at once, and so is the leadership if it still
-// has it, which it does when OnLead did not end in time.
+// has it, which it does when OnLead did not end in time: nothing of that work can
+// write any more when another server leads.
 func (m *Member) Leave(ctx context.Context) error {
 	m.lease.giveUp()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), LeaseTime)
 	defer cancel()
-	return errors.Join(m.resign(ctx), m.db.Deregister(ctx))
+	return m.db.Deregister(ctx)
 }
 
 // CheckLease returns an error if another server may have taken over from this

@@ -95,6 +95,46 @@ func TestMembership(t *testing.T) {
 			c.sleep(30 * time.Second)
 			c.requireEvents("b takes over a-01", "b leads")
 		},
+		"the answer of a campaign is so late that another server leads": func(c *cluster) {
+			until := func(at time.Duration) func(context.Context) error {
+				return func(ctx context.Context) error { return flow.Sleep(ctx, time.Until(c.began.Add(at))) }
+			}
+			c.startWith("a", func(n *node) {
+				n.answer = on("Campaign", until(28*time.Second))
+				n.fault = func(ctx context.Context, method string) error {
+					if method == "Renew" && time.Since(c.began) > time.Second {
+						return until(25*time.Second + 500*time.Millisecond)(ctx)
+					}
+					return nil
+				}
+			})
+			c.start("b").setFault(on("Expired", func(ctx context.Context) error { return flow.Sleep(ctx, time.Second) }))
+			c.sleep(25 * time.Second)
+			_, term := c.db.Term()
+			assert.EqualValues(c, 2, term)
+			c.sleep(time.Minute) // a renews before b lists the expired servers
+			c.requireEvents("a exits", "b takes over a-01", "b leads")
+		},
+		"the leadership is lost in a failover": func(c *cluster) {
+			a, b := c.start("a"), c.start("b")
+			c.sleep(6 * time.Second)
+			b.disconnect()
+			c.sleep(time.Second)
+			c.db.LoseLeadership()
+			c.sleep(5 * time.Second)
+			c.requireEvents("a leads", "a exits")
+			assert.False(c, a.usesEngine())
+			b.connect()
+			c.sleep(30 * time.Second)
+			c.requireEvents("b leads", "b takes over a-01")
+		},
+		"the leadership is lost while its campaign is confirmed": func(c *cluster) {
+			c.startWith("a", func(n *node) {
+				n.answer = on("Campaign", func(context.Context) error { c.db.LoseLeadership(); return nil })
+			})
+			c.sleep(6 * time.Second)
+			c.requireEvents("a exits")
+		},
 		"a takeover fails half-way": func(c *cluster) {
 			a := c.start("a")
 			b := c.start("b")
@@ -193,6 +233,33 @@ func TestMembership(t *testing.T) {
 			b.setAnswer(nil)
 			c.sleep(6 * time.Second)
 			c.requireEvents("a leads", "a ends to lead", "b leads")
+		},
+		"leave while the leader's work continues": func(c *cluster) {
+			a, b := c.start("a"), c.start("b")
+			c.sleep(6 * time.Second)
+			a.leftover = 30 * time.Second
+			a.db.Unfinished = func() bool { return true }
+			a.setFault(on("Deregister", func(ctx context.Context) error { return flow.Sleep(ctx, 12*time.Second) }))
+			a.stop()
+			c.sleep(time.Second)
+			a.stopRenewing()
+			left := make(chan error)
+			go func() { left <- a.m.Leave(c.Context()) }()
+			c.sleep(11 * time.Second)
+			c.requireEvents("a leads")
+			assert.NoError(c, <-left)
+			assert.True(c, c.db.HasFenced(a.db.ID()), "no other server leads while it can write")
+			c.sleep(time.Minute)
+			c.requireEvents("b takes over a-01", "b leads", "a ends to lead")
+			assert.True(c, b.usesEngine())
+		},
+		"work without a server appears while a server leads": func(c *cluster) {
+			a := c.start("a")
+			resumed := 0
+			a.takeOver = func(replica string) error { resumed++; return nil }
+			c.sleep(10 * time.Minute)
+			assert.InDelta(c, 10, resumed, 2)
+			c.requireEvents("a leads")
 		},
 		"a server left with unfinished work": func(c *cluster) {
 			a := c.start("a")

@@ -17,10 +17,56 @@ func TestOutages(t *testing.T) {
 		"a renewal is late": func(c *cluster) {
 			a := c.start("a")
 			c.start("b")
-			a.setFault(on("Renew", func(ctx context.Context) error { return flow.Sleep(ctx, 8*time.Second) }))
+			a.setFault(on("Renew", func(ctx context.Context) error { return flow.Sleep(ctx, 3*time.Second) }))
 			c.sleep(2 * time.Minute)
 			c.requireEvents("a leads")
 			assert.True(c, a.usesEngine())
+		},
+		"a renewal is answered late": func(c *cluster) {
+			a := c.start("a")
+			a.setAnswer(on("Renew", func(ctx context.Context) error { return flow.Sleep(ctx, 3500*time.Millisecond) }))
+			c.sleep(9 * time.Second) // the renewal took from 5 s to 8.5 s
+			a.disconnect()
+			c.sleep(9 * time.Second)
+			assert.True(c, a.usesEngine())
+			c.sleep(2 * time.Second)
+			assert.False(c, a.usesEngine(), "the renewal began a lease time ago")
+			a.connect()
+			c.requireEvents("a leads")
+		},
+		"two renewals are lost": func(c *cluster) {
+			a := c.start("a")
+			c.start("b")
+			lost := 0
+			a.setFault(on("Renew", func(ctx context.Context) error {
+				if lost++; lost%3 == 0 {
+					return nil
+				}
+				return flow.Sleep(ctx, time.Hour) // its connection is silent
+			}))
+			for range 20 {
+				c.sleep(7 * time.Second)
+				assert.True(c, a.m.CheckLease() == nil || lost%3 == 0, "the third one is in time")
+			}
+			c.requireEvents("a leads")
+		},
+		"a server comes back while it is being fenced": func(c *cluster) {
+			a, b := c.start("a"), c.start("b")
+			c.sleep(6 * time.Second)
+			b.disconnect()
+			a.setFault(on("Fence", func(ctx context.Context) error { return flow.Sleep(ctx, 30*time.Second) }))
+			c.sleep(25 * time.Second) // a has sent Fence
+			b.connect()
+			c.sleep(6 * time.Second)
+			assert.True(c, b.usesEngine(), "it has renewed")
+			silent := func(ctx context.Context) error { return flow.Sleep(ctx, 30*time.Second) }
+			a.setFault(on("Renew", silent)) // the database is silent for all
+			b.setFault(on("Renew", silent))
+			c.sleep(40 * time.Second)
+			a.connect()
+			b.connect()
+			c.sleep(time.Minute)
+			c.requireEvents("a leads")
 		},
 		"a renewal is answered after the lease ended": func(c *cluster) {
 			a := c.start("a")
@@ -136,7 +182,7 @@ func TestOutages(t *testing.T) {
 			c.sleep(10 * time.Second)
 			c.requireEvents("a leads")
 			assert.True(c, a.usesEngine())
-			a.setFault(on("Renew", func(ctx context.Context) error { return flow.Sleep(ctx, 5*time.Second) }))
+			a.setFault(on("Renew", func(ctx context.Context) error { return flow.Sleep(ctx, 3*time.Second) }))
 			c.suspend(time.Minute, a)
 			c.requireEvents("b takes over a-01", "b leads")
 			assert.False(c, a.usesEngine(), "before it renews")

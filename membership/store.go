@@ -13,6 +13,13 @@ const (
 	HeartbeatInterval = LeaseTime / 3
 	// TakeoverMargin is how much later other servers treat a lease as expired.
 	TakeoverMargin = 5 * time.Second
+
+	// renewTimeout bounds one attempt to renew. A request whose connection is
+	// silent is never answered.
+	renewTimeout = 4 * time.Second
+	// renewRetryDelay is the time between a failed renewal and the next one. Two
+	// attempts may fail and the third still begins within LeaseTime.
+	renewRetryDelay = time.Second
 )
 
 // Errors of a Store.
@@ -65,11 +72,14 @@ type Leases interface {
 	// leadership, if this server has it and has not resigned. An expired lease is
 	// renewed as well, as long as no other server has fenced this one. With leads,
 	// a server that does not have the leadership gets ErrReplaced, and its lease
-	// stays as it is: the new leader has to fence it.
+	// stays as it is: the new leader has to fence it. Renew returns as soon as ctx
+	// ends.
 	Renew(ctx context.Context, leads bool) (time.Time, error)
-	// Deregister removes the row. When records remain that only this server or
-	// its successor may change, the row stays and its ExpiresAt becomes zero. A
-	// fenced server gets nil.
+	// Deregister removes the row and ends the leadership of this server, which is
+	// fenced from then on: changes in progress are finished or undone, and later
+	// ones rejected. When records remain that only this server or its successor
+	// may change, the row stays and its ExpiresAt becomes zero. A fenced server
+	// gets nil.
 	Deregister(ctx context.Context) error
 }
 
@@ -77,9 +87,11 @@ type Leases interface {
 type Leadership interface {
 	// Campaign makes this server the leader for LeaseTime if no server leads:
 	// the leadership was never held, or its holder resigned, or it expired
-	// TakeoverMargin before asOf and before the time of the database's clock. It
-	// returns the number of the term, which grows with each change of the leader,
-	// and 0 when another server leads. The leader itself gets its term.
+	// TakeoverMargin before asOf and before the time of the database's clock. In
+	// the last case it also fences the holder, which did not renew for as long, as
+	// if that had left. It returns the number of the term, which grows with each
+	// change of the leader, and 0 when another server leads. The leader itself
+	// gets its term.
 	Campaign(ctx context.Context, asOf time.Time) (term int64, err error)
 	// Resign ends this server's leadership: another server can lead at once. It
 	// does nothing if this server does not lead.
@@ -91,13 +103,14 @@ type Takeovers interface {
 	// Expired lists the other servers that left with unfinished work, and those
 	// whose leases expired more than TakeoverMargin ago.
 	Expired(ctx context.Context) ([]Replica, error)
-	// Fence raises the epoch of such a server, and extends its lease to
-	// LeaseTime from now: until then and TakeoverMargin later no other server
-	// can fence it. After Fence returned, the server changes nothing: changes in
-	// progress are finished or undone. A server that renewed in time, or that
-	// was fenced since, is ErrNotExpired; one without a row is
+	// Fence raises the epoch of a server that left, or whose lease expired
+	// TakeoverMargin before asOf and before the time of the database's clock, and
+	// extends its lease to LeaseTime from now: until then and TakeoverMargin later
+	// no other server can fence it. After Fence returned, the server changes
+	// nothing: changes in progress are finished or undone. A server that renewed
+	// in time, or that was fenced since, is ErrNotExpired; one without a row is
 	// ErrReplicaNotFound.
-	Fence(ctx context.Context, id string) (Replica, error)
+	Fence(ctx context.Context, id string, asOf time.Time) (Replica, error)
 	// RemoveReplica removes the row of a server whose work was taken over, as
 	// Fence returned it. If it has another epoch, it returns ErrReplicaNotFound.
 	RemoveReplica(ctx context.Context, r Replica) error

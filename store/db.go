@@ -21,6 +21,7 @@ import (
 type DB struct {
 	dialect       dialect
 	writer        writer
+	leases        writer // of this server's lease and of others'
 	read          *sql.DB
 	buffer        *eventBuffer
 	self          atomic.Pointer[membership.Replica] // this server, once it has registered
@@ -99,7 +100,7 @@ func (db *DB) update(ctx context.Context, f func(*tx) error) error {
 // closes the database. A second call returns nil.
 func (db *DB) Close() error {
 	db.closed.Store(true)
-	err := db.writer.stop()
+	err := errors.Join(db.writer.stop(), db.leases.stop())
 	db.buffer.stop()
 	return errors.Join(err, db.closeAll())
 }

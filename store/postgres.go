@@ -26,9 +26,15 @@ const (
 	// poolSize is the number of connections for changes, and of those for
 	// reads, unless the URL sets pool_max_conns.
 	poolSize = 8
+	// leasePoolSize is the number of connections for leases. Two are in use at a
+	// time; more are needed while lost ones are being closed.
+	leasePoolSize = 4
 	// connectTimeout bounds one attempt to connect, unless the URL sets
 	// connect_timeout.
 	connectTimeout = 5 * time.Second
+	// pingTimeout bounds the check of a connection that was not used for a second,
+	// unless the URL sets pool_ping_timeout. A connection can be lost silently.
+	pingTimeout = time.Second
 )
 
 var postgresDialect = dialect{
@@ -54,6 +60,10 @@ func (db *DB) openPostgres(ctx context.Context, dsn string) error {
 	if err != nil {
 		return err
 	}
+	leases, err := db.connect(ctx, leaseConfig(config), shortCommits)
+	if err != nil {
+		return err
+	}
 	schema, err := checkPostgres(ctx, write)
 	if err != nil {
 		return err
@@ -74,7 +84,17 @@ func (db *DB) openPostgres(ctx context.Context, dsn string) error {
 	db.closers = append(db.closers, listener.stop)
 	db.lockExclusive = func(ctx context.Context) error { return db.lockPostgres(ctx, config.ConnConfig, schema) }
 	db.writer = &postgresWriter{pool: write, schema: schema, self: &db.self, publish: db.buffer.add, catchUp: db.catchUp}
+	// Renewals do not wait for a connection that a change uses.
+	db.leases = &postgresWriter{pool: leases, schema: schema, self: &db.self, catchUp: db.catchUp, stopsWithCaller: true}
 	return nil
+}
+
+// leaseConfig returns the configuration of the connections for leases.
+func leaseConfig(config *pgxpool.Config) *pgxpool.Config {
+	config = config.Copy()
+	config.MaxConns = leasePoolSize
+	config.ConnConfig.ConnectTimeout = min(config.ConnConfig.ConnectTimeout, connectTimeout)
+	return config
 }
 
 // connect opens a pool of connections, each prepared with the statement, and
@@ -82,8 +102,15 @@ func (db *DB) openPostgres(ctx context.Context, dsn string) error {
 func (db *DB) connect(ctx context.Context, config *pgxpool.Config, prepare string) (*pgxpool.Pool, error) {
 	config = config.Copy()
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+		defer cancel()
 		_, err := conn.Exec(ctx, prepare)
 		return err
+	}
+	config.BeforeClose = func(conn *pgx.Conn) {
+		if conn.IsClosed() { // it failed: the driver would wait for the server's answer
+			_ = conn.PgConn().Conn().Close()
+		}
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
@@ -95,9 +122,11 @@ func (db *DB) connect(ctx context.Context, config *pgxpool.Config, prepare strin
 
 // How connections are prepared. Whatever the database server's defaults are, an
 // acknowledged commit is on its disk, and a Hostler server that is stopped in
-// the middle of a change does not block the others for longer than this.
+// the middle of a change does not block the others for longer than this. Nor does
+// an attempt to renew a lease that lost its connection block the next one.
 const (
 	durableCommits = `SET synchronous_commit = on; SET idle_in_transaction_session_timeout = '10s'`
+	shortCommits   = `SET synchronous_commit = on; SET idle_in_transaction_session_timeout = '2s'`
 	readOnly       = `SET default_transaction_read_only = on; SET idle_in_transaction_session_timeout = '60s'`
 )
 
@@ -132,6 +161,9 @@ func postgresConfig(dsn string) (*pgxpool.Config, error) {
 	}
 	if !hasTimeout {
 		config.ConnConfig.ConnectTimeout = connectTimeout
+	}
+	if config.PingTimeout == 0 {
+		config.PingTimeout = pingTimeout
 	}
 	// Of a URL with several hosts, the writable one is used. After a failover
 	// the old one is no longer writable.

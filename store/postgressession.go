@@ -110,7 +110,7 @@ func (s *postgresSession) flush() error {
 	s.batch = &pgx.Batch{}
 	err := s.conn.SendBatch(s.ctx, batch).Close()
 	if err != nil && s.ctx.Err() != nil {
-		return fmt.Errorf("%w: no answer within %s (%w)", ErrUnavailable, txTimeout, err)
+		return fmt.Errorf("%w: no answer in time (%w)", ErrUnavailable, err)
 	}
 	return translateError(err)
 }

@@ -43,8 +43,12 @@ type postgresWriter struct {
 	self    *atomic.Pointer[membership.Replica] // the server whose fence is checked
 	publish func([]activity.Event)              // receives committed events, before update returns
 	catchUp func(context.Context) error         // reads events that were committed and not published
-	mu      sync.RWMutex                        // held for reading by changes in progress; guards closed
-	closed  bool
+	// stopsWithCaller is whether the end of a caller's context stops its change at
+	// once, with an unknown outcome.
+	stopsWithCaller bool
+
+	mu     sync.RWMutex // held for reading by changes in progress; guards closed
+	closed bool
 }
 
 // update makes a change. It retries when the connection was lost before the
@@ -91,17 +95,15 @@ func (w *postgresWriter) tryOnce(ctx context.Context, f func(*tx) error) error {
 }
 
 // transact makes a change in a transaction, and returns its id. Once the
-// transaction has begun, the end of ctx does not stop it.
+// transaction has begun, the end of ctx does not stop it, unless
+// w.stopsWithCaller.
 func (w *postgresWriter) transact(ctx context.Context, f func(*tx) error) (id txID, err error) {
-	conn, err := w.pool.Acquire(ctx)
+	conn, err := w.acquire(ctx)
 	if err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			return id, cause
-		}
-		return id, translateError(err)
+		return id, err
 	}
 	defer conn.Release()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), txTimeout)
+	ctx, cancel := w.limit(ctx)
 	defer cancel()
 	self := w.self.Load()
 	s := newPostgresSession(ctx, conn.Conn(), w.schema, self)
@@ -121,11 +123,36 @@ func (w *postgresWriter) transact(ctx context.Context, f func(*tx) error) (id tx
 	return s.id, nil
 }
 
+// acquire returns a connection, or ErrUnavailable when there is none within
+// txTimeout.
+func (w *postgresWriter) acquire(ctx context.Context) (*pgxpool.Conn, error) {
+	limited, cancel := context.WithTimeout(ctx, txTimeout)
+	defer cancel()
+	conn, err := w.pool.Acquire(limited)
+	switch {
+	case err == nil:
+		return conn, nil
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case limited.Err() != nil:
+		return nil, fmt.Errorf("%w: no connection within %s (%w)", ErrUnavailable, txTimeout, err)
+	}
+	return nil, translateError(err)
+}
+
+// limit returns the context of a transaction.
+func (w *postgresWriter) limit(ctx context.Context) (context.Context, context.CancelFunc) {
+	if !w.stopsWithCaller {
+		ctx = context.WithoutCancel(ctx)
+	}
+	return context.WithTimeout(ctx, txTimeout)
+}
+
 // resolveUnknownCommit determines the outcome of a transaction whose commit was
 // sent and not answered. It retries until the server answers, at most for
 // txTimeout.
 func (w *postgresWriter) resolveUnknownCommit(ctx context.Context, id txID, cause error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), txTimeout)
+	ctx, cancel := w.limit(ctx)
 	defer cancel()
 	for wait := retries.Retries(); ; {
 		var status *string

@@ -51,7 +51,8 @@ const (
 		AND NOT EXISTS (SELECT 1 FROM claims WHERE state IN ('pending', 'releasing') AND ` + liveCondition + ` AND owner = $1)
 		AND NOT EXISTS (SELECT 1 FROM containers WHERE state = 'creating' AND owner = $1)
 		AND NOT EXISTS (SELECT 1 FROM runs WHERE ` + runningCondition + ` AND owner = $1)`
-	expireReplica = `UPDATE replicas SET expires_at = 0 WHERE id = $1 AND epoch = $2`
+	// expireReplica fences a server of which another one takes over at once.
+	expireReplica = `UPDATE replicas SET epoch = epoch + 1, expires_at = 0 WHERE id = $1 AND epoch = $2`
 	// checkFence locks against a takeover (forUpdate), not against a renewal
 	// and not against other changes of the same server.
 	checkFence = `SELECT epoch FROM replicas WHERE id = $1 AND epoch = $2 FOR KEY SHARE`
@@ -64,7 +65,7 @@ func (db *DB) Register(ctx context.Context, host string) (membership.Replica, er
 		return membership.Replica{}, fmt.Errorf("register server %s: %w", host, err)
 	}
 	r := membership.Replica{ID: uuid.Must(uuid.NewV7()).String(), Host: sanitizeText(host), Epoch: 1}
-	err := db.writer.update(ctx, func(t *tx) error {
+	err := db.leases.update(ctx, func(t *tx) error {
 		now, err := db.leaseTime(t)
 		if err != nil {
 			return err
@@ -109,7 +110,7 @@ func (db *DB) Renew(ctx context.Context, leads bool) (at time.Time, err error) {
 	if err != nil {
 		return at, err
 	}
-	err = db.writer.update(ctx, func(t *tx) (err error) {
+	err = db.leases.update(ctx, func(t *tx) (err error) {
 		if at, err = db.leaseTime(t); err != nil {
 			return err
 		}
@@ -143,13 +144,14 @@ func (db *DB) Expired(ctx context.Context) ([]membership.Replica, error) {
 	if err != nil {
 		return nil, err
 	}
-	return queryAll(ctx, db, "expired servers", expiredReplicas, []any{self.ID, toNanos(db.expiryDeadline(now))}, scanReplica)
+	return queryAll(ctx, db, "expired servers", expiredReplicas, []any{self.ID, toNanos(db.expiryDeadline(now, now))}, scanReplica)
 }
 
-// Fence fences a server whose lease has expired, and returns the updated record.
-func (db *DB) Fence(ctx context.Context, id string) (membership.Replica, error) {
+// Fence fences a server that left, or whose lease had expired at asOf, and
+// returns the updated record.
+func (db *DB) Fence(ctx context.Context, id string, asOf time.Time) (membership.Replica, error) {
 	var r membership.Replica
-	err := db.writer.update(ctx, func(t *tx) error {
+	err := db.leases.update(ctx, func(t *tx) error {
 		now, err := db.leaseTime(t)
 		if err != nil {
 			return err
@@ -161,7 +163,7 @@ func (db *DB) Fence(ctx context.Context, id string) (membership.Replica, error) 
 		if err != nil {
 			return translateError(err)
 		}
-		if !r.ExpiresAt.Before(db.expiryDeadline(now)) {
+		if !r.HasLeft() && !r.ExpiresAt.Before(db.expiryDeadline(now, asOf)) {
 			return membership.ErrNotExpired
 		}
 		r.Epoch, r.ExpiresAt = r.Epoch+1, now.Add(membership.LeaseTime)
@@ -175,7 +177,7 @@ func (db *DB) Fence(ctx context.Context, id string) (membership.Replica, error) 
 
 // RemoveReplica removes a server whose work is finished.
 func (db *DB) RemoveReplica(ctx context.Context, r membership.Replica) error {
-	err := db.writer.update(ctx, func(t *tx) error {
+	err := db.leases.update(ctx, func(t *tx) error {
 		n, err := t.exec(deleteReplica, r.ID, r.Epoch)
 		if err == nil && n == 0 {
 			err = membership.ErrReplicaNotFound
@@ -188,20 +190,33 @@ func (db *DB) RemoveReplica(ctx context.Context, r membership.Replica) error {
 	return nil
 }
 
-// Deregister removes this server at its shutdown. It changes nothing
-// afterwards. When it leaves unfinished work, another server can take over at
-// once.
+// Deregister removes this server at its shutdown, ends its leadership, and fences
+// it. When it leaves unfinished work, another server can take over at once.
 func (db *DB) Deregister(ctx context.Context) error {
 	self, err := db.replica()
 	if err != nil {
 		return err
 	}
-	err = db.writer.update(ctx, func(t *tx) error {
-		n, err := t.exec(deregisterReplica, self.ID, self.Epoch)
-		if err == nil && n == 0 {
-			err = t.execLater(expireReplica, self.ID, self.Epoch)
+	err = db.leases.update(ctx, func(t *tx) error {
+		// What this server still changes, by goroutines that outlive its shutdown, is
+		// committed or undone before the work that is left is counted.
+		_, err := scanReplica(t.query(selectReplica+forUpdate, self.ID))
+		if errors.Is(err, sql.ErrNoRows) {
+			return membership.ErrFenced
 		}
-		return err
+		if err != nil {
+			return translateError(err)
+		}
+		n, err := t.exec(deregisterReplica, self.ID, self.Epoch)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			if err := t.execLater(expireReplica, self.ID, self.Epoch); err != nil {
+				return err
+			}
+		}
+		return t.execLater(endLease, leaderLease, self.ID)
 	})
 	if err != nil && !errors.Is(err, membership.ErrFenced) {
 		return fmt.Errorf("deregister server %s: %w", self.ID, err)
@@ -218,12 +233,17 @@ func (db *DB) replica() (membership.Replica, error) {
 }
 
 // expiryDeadline returns the time before which a lease of another server must
-// have ended to count as expired.
-func (db *DB) expiryDeadline(now time.Time) time.Time {
-	if db.dialect.singleServer {
+// have ended to count as expired at asOf. The zero time is before any.
+func (db *DB) expiryDeadline(now, asOf time.Time) time.Time {
+	switch {
+	case db.dialect.singleServer:
 		return time.Unix(0, 1<<62) // they are dead, regardless of their leases
+	case asOf.IsZero():
+		return time.Unix(0, 0)
+	case asOf.After(now):
+		asOf = now
 	}
-	return now.Add(-membership.TakeoverMargin)
+	return asOf.Add(-membership.TakeoverMargin)
 }
 
 // leaseTime returns the time by the clock of leases, in a change.

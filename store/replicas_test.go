@@ -42,7 +42,7 @@ func TestFenceExpiredReplica(t *testing.T) {
 	slow, quick := openDB(t, target), openDB(t, target)
 	s := register(t, slow)
 	register(t, quick)
-	_, err := quick.Fence(ctx, s.ID)
+	_, err := quick.Fence(ctx, s.ID, time.Now())
 	require.ErrorIs(t, err, membership.ErrNotExpired)
 	expired, err := quick.Expired(ctx)
 	require.NoError(t, err)
@@ -51,17 +51,17 @@ func TestFenceExpiredReplica(t *testing.T) {
 	makeExpired(t, target, s)
 	_, err = slow.Renew(ctx, false)
 	require.NoError(t, err, "before the deadline")
-	_, err = quick.Fence(ctx, s.ID)
+	_, err = quick.Fence(ctx, s.ID, time.Now())
 	require.ErrorIs(t, err, membership.ErrNotExpired)
 
 	makeExpired(t, target, s)
 	expired, err = quick.Expired(ctx)
 	require.NoError(t, err)
 	require.Len(t, expired, 1)
-	taken, err := quick.Fence(ctx, s.ID)
+	taken, err := quick.Fence(ctx, s.ID, time.Now())
 	require.NoError(t, err)
 	require.Equal(t, s.Epoch+1, taken.Epoch)
-	_, err = quick.Fence(ctx, s.ID)
+	_, err = quick.Fence(ctx, s.ID, time.Now())
 	require.ErrorIs(t, err, membership.ErrNotExpired, "only one server takes over")
 
 	for name, write := range map[string]func() error{
@@ -85,7 +85,7 @@ func TestFenceExpiredReplica(t *testing.T) {
 	require.NoError(t, quick.RemoveReplica(ctx, taken))
 	require.ErrorIs(t, quick.RemoveReplica(ctx, taken), membership.ErrReplicaNotFound)
 	require.ErrorIs(t, slow.SetMeta(ctx, "k", "v"), membership.ErrFenced)
-	_, err = quick.Fence(ctx, s.ID)
+	_, err = quick.Fence(ctx, s.ID, time.Now())
 	require.ErrorIs(t, err, membership.ErrReplicaNotFound)
 }
 
@@ -115,7 +115,7 @@ func TestFencedReplicaWritesNothing(t *testing.T) {
 		changed := quick.Changed()
 		<-changed // it writes
 		makeExpired(t, target, s)
-		_, err := quick.Fence(t.Context(), s.ID)
+		_, err := quick.Fence(t.Context(), s.ID, time.Now())
 		require.NoError(t, err)
 		found, err := quick.LastSeq(t.Context())
 		require.NoError(t, err)
@@ -131,11 +131,12 @@ func TestFencedReplicaWritesNothing(t *testing.T) {
 func TestLeaderLease(t *testing.T) {
 	target := postgrestest.Schema(t)
 	ctx := t.Context()
-	a, b := openDB(t, target), openDB(t, target)
+	a, b, c := openDB(t, target), openDB(t, target), openDB(t, target)
 	_, err := a.Campaign(ctx, time.Now())
 	require.ErrorContains(t, err, "not registered")
 	register(t, a)
 	register(t, b)
+	register(t, c)
 	campaign := func(db *store.DB, judge bool, want int64) {
 		t.Helper()
 		asOf := time.Time{}
@@ -152,11 +153,76 @@ func TestLeaderLease(t *testing.T) {
 	postgrestest.Exec(t, target, `UPDATE leases SET expires_at = 1`)
 	campaign(b, false, 0)
 	campaign(b, true, 2)
-	campaign(a, true, 0)
-	require.NoError(t, a.Resign(ctx))
-	campaign(a, true, 0)
+	_, err = a.Campaign(ctx, time.Now())
+	require.ErrorIs(t, err, membership.ErrFenced)
+	campaign(c, true, 0)
+	require.NoError(t, c.Resign(ctx))
+	campaign(c, true, 0)
 	require.NoError(t, b.Resign(ctx))
-	campaign(a, false, 3)
+	campaign(c, false, 3)
+}
+
+// A leader renews while another server campaigns, which had read that the
+// leadership has expired. The leader stays.
+func TestCampaignDuringRenewal(t *testing.T) {
+	ctx := t.Context()
+	target := postgrestest.Schema(t)
+	leader, challenger := openDB(t, target), openDB(t, target)
+	r := register(t, leader)
+	register(t, challenger)
+	_, err := leader.Campaign(ctx, time.Now())
+	require.NoError(t, err)
+	makeExpired(t, target, r)
+	postgrestest.Exec(t, target, `UPDATE leases SET expires_at = 1`)
+	// The renewal is slow, and the campaign waits for it.
+	postgrestest.Exec(t, target, `
+		CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.7); RETURN NEW; END $$;
+		CREATE TRIGGER slow AFTER UPDATE ON replicas FOR EACH ROW WHEN (OLD.epoch = NEW.epoch) EXECUTE FUNCTION slow()`)
+	var g errgroup.Group
+	g.Go(func() error { _, err := leader.Renew(ctx, true); return err })
+	time.Sleep(300 * time.Millisecond)
+	term, err := challenger.Campaign(ctx, time.Now())
+	require.NoError(t, err)
+	require.Zero(t, term)
+	require.NoError(t, g.Wait())
+	_, err = leader.Renew(ctx, true)
+	require.NoError(t, err, "it was not fenced")
+}
+
+// A leader's renewal and the campaign of a server that replaces it exclude each
+// other: either the leader renews and keeps its leadership, or it is fenced.
+func TestCampaignRacesRenewal(t *testing.T) {
+	ctx := t.Context()
+	target := postgrestest.Schema(t)
+	challenger := openDB(t, target)
+	register(t, challenger)
+	for range 20 {
+		leader := openDB(t, target)
+		r := register(t, leader)
+		term, err := leader.Campaign(ctx, time.Now())
+		require.NoError(t, err)
+		require.NotZero(t, term)
+		makeExpired(t, target, r)
+		postgrestest.Exec(t, target, `UPDATE leases SET expires_at = 1`)
+		var g errgroup.Group
+		var renewed error
+		g.Go(func() error { _, renewed = leader.Renew(ctx, true); return nil })
+		next, err := challenger.Campaign(ctx, time.Now())
+		require.NoError(t, err)
+		require.NoError(t, g.Wait())
+		if next == 0 {
+			require.NoError(t, renewed)
+			require.NoError(t, leader.Deregister(ctx))
+			continue
+		}
+		require.Equal(t, term+1, next)
+		_, err = leader.Renew(ctx, true)
+		require.ErrorIs(t, err, membership.ErrFenced)
+		require.NoError(t, challenger.Resign(ctx))
+		fenced, err := challenger.Fence(ctx, r.ID, time.Time{})
+		require.NoError(t, err)
+		require.NoError(t, challenger.RemoveReplica(ctx, fenced))
+	}
 }
 
 // The database is a store of package membership, by its own clock alone: a
@@ -192,7 +258,7 @@ func TestFileReplicasExpireAtOnce(t *testing.T) {
 	term, err = second.Campaign(t.Context(), time.Now())
 	require.NoError(t, err)
 	require.NotZero(t, term)
-	r, err := second.Fence(t.Context(), dead.ID)
+	r, err := second.Fence(t.Context(), dead.ID, time.Now())
 	require.NoError(t, err)
 	require.NoError(t, second.RemoveReplica(t.Context(), r))
 	_, err = second.Renew(t.Context(), false)
@@ -260,10 +326,11 @@ func TestDeregister(t *testing.T) {
 	require.Len(t, dead, 1)
 	require.Equal(t, busy.ID, dead[0].ID)
 	require.True(t, dead[0].HasLeft())
-	_, err = third.Fence(ctx, idle.ID)
+	require.ErrorIs(t, second.SetMeta(ctx, "k", "v"), membership.ErrFenced, "it is fenced from then on")
+	_, err = third.Fence(ctx, idle.ID, time.Now())
 	require.ErrorIs(t, err, membership.ErrReplicaNotFound)
 
-	fenced, err := third.Fence(ctx, busy.ID)
+	fenced, err := third.Fence(ctx, busy.ID, time.Now())
 	require.NoError(t, err)
 	require.NoError(t, third.RemoveReplica(ctx, fenced))
 	nobodys, err := third.OwnedBy(ctx, "")

@@ -72,6 +72,7 @@ func (db *DB) openSQLite(ctx context.Context, path string) error {
 	}
 	// Only this process writes: all events are those that it commits.
 	db.writer, err = startSQLiteWriter(ctx, write, &db.self, db.buffer.add)
+	db.leases = db.writer
 	return err
 }
 

@@ -144,14 +144,114 @@ var memberships = []mutation{
 	},
 	{
 		desc: "a jump of the database's clock since the last renewal expires others", test: "TestOutages",
-		file: "membership/lease.go",
-		old:  `r.ExpiresAt.Before(l.othersTime().Add(-TakeoverMargin))`,
-		new:  `!l.othersTime().IsZero()`,
+		file: "membership/leader.go",
+		old:  `asOf := m.lease.othersTime()`,
+		new:  `asOf := time.Now().Add(LeaseTime)`,
 	},
 	{
 		desc: "a server becomes leader in place of one that it may not judge", test: "TestOutages",
 		file: "membership/leader.go",
 		old:  `m.db.Campaign(ctx, m.lease.othersTime())`,
 		new:  `m.db.Campaign(ctx, m.lease.time.Add(LeaseTime))`,
+	},
+	{
+		desc: "a server that came back is fenced by a request from before", test: "TestOutages",
+		file: "membership/leader.go",
+		old:  `m.db.Fence(ctx, r.ID, asOf)`,
+		new:  `m.db.Fence(ctx, r.ID, asOf.Add(time.Hour))`,
+	},
+	{
+		desc: "a server leads because of a campaign that is not confirmed", test: "TestMembership",
+		file: "membership/leader.go",
+		old:  `if err = m.renew(ctx); err == nil {`,
+		new:  `if err == nil {`,
+	},
+	{
+		desc: "work without a server is looked for once", test: "TestMembership",
+		file: "membership/leader.go",
+		old:  `time.Now().Add(orphansInterval)`,
+		new:  `time.Now().Add(1000 * orphansInterval)`,
+	},
+	{
+		desc: "one attempt to renew lasts as long as the lease", test: "TestOutages",
+		file: "membership/store.go",
+		old:  `renewTimeout = 4 * time.Second`,
+		new:  `renewTimeout = LeaseTime`,
+	},
+	{
+		desc: "a failed renewal is repeated with the next heartbeat", test: "TestOutages",
+		file: "membership/store.go",
+		old:  `renewRetryDelay = time.Second`,
+		new:  `renewRetryDelay = HeartbeatInterval`,
+	},
+	{
+		desc: "a leader is replaced and not fenced", test: "TestMembership",
+		file: "store/leases.go",
+		old: `				if err := fenceLeader(t, l.holder); err != nil {
+					return err
+				}
+`,
+	},
+	{
+		desc: "a leader is replaced although it has renewed in the meantime", test: "TestCampaignDuringRenewal",
+		file: "store/leases.go",
+		old: `
+		AND holder = $5 AND epoch = $6 AND expires_at = $7`,
+		new: `
+		AND ($5 || $6 || $7) <> ''`,
+	},
+	{
+		desc: "a fence is judged by the time at which it arrives", test: "TestMembership",
+		file: "store/replicas.go",
+		old:  `if !r.HasLeft() && !r.ExpiresAt.Before(db.expiryDeadline(now, asOf)) {`,
+		new:  `if !r.ExpiresAt.Before(db.expiryDeadline(now, now)) {`,
+	},
+	{
+		desc: "a server that leaves overlooks work that it has just begun", test: "TestDeregisterDuringChange",
+		file: "store/replicas.go",
+		old:  `scanReplica(t.query(selectReplica+forUpdate, self.ID))`,
+		new:  `scanReplica(t.query(selectReplica, self.ID))`,
+	},
+	{
+		desc: "a server that left with work changes more", test: "TestDeregister",
+		file: "store/replicas.go",
+		old:  `SET epoch = epoch + 1, expires_at = 0`,
+		new:  `SET expires_at = 0`,
+	},
+	{
+		desc: "a server that left has the leadership", test: "TestMembership",
+		file: "store/replicas.go",
+		old:  `		return t.execLater(endLease, leaderLease, self.ID)`,
+		new:  `		return nil`,
+	},
+	{
+		desc: "a silent connection is waited for", test: "TestRenewalOnSilentConnections",
+		file: "store/postgres.go",
+		old:  `config.PingTimeout = pingTimeout`,
+		new:  `config.PingTimeout = 0`,
+	},
+	{
+		desc: "lost connections keep their places", test: "TestRenewalOnSilentConnections",
+		file: "store/postgres.go",
+		old:  `if conn.IsClosed() {`,
+		new:  `if conn == nil {`,
+	},
+	{
+		desc: "a renewal continues after its time", test: "TestRenewalLosesItsConnection",
+		file: "store/postgres.go",
+		old:  `stopsWithCaller: true`,
+		new:  `stopsWithCaller: false`,
+	},
+	{
+		desc: "a lost renewal blocks the next one", test: "TestRenewalLosesItsConnection",
+		file: "store/postgres.go",
+		old:  `leaseConfig(config), shortCommits`,
+		new:  `leaseConfig(config), durableCommits`,
+	},
+	{
+		desc: "a renewal waits for the connections of changes", test: "TestRenewalDoesNotWaitForChanges",
+		file: "store/postgres.go",
+		old:  `postgresWriter{pool: leases,`,
+		new:  `postgresWriter{pool: []*pgxpool.Pool{write, leases}[0],`,
 	},
 }

@@ -51,6 +51,14 @@ func (d *Database) HasFenced(id string) bool {
 	return !ok || r.Epoch != 1
 }
 
+// LoseLeadership removes the leader from the database, as a failover to a standby
+// that misses the last commits does.
+func (d *Database) LoseLeadership() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.holder, d.expires = "", time.Time{}
+}
+
 // Term returns the leader and its term.
 func (d *Database) Term() (holder string, term int64) {
 	d.mu.Lock()
@@ -162,10 +170,9 @@ func (s *Session) Renew(ctx context.Context, leads bool) (at time.Time, err erro
 // Deregister implements membership.Store.
 func (s *Session) Deregister(ctx context.Context) error {
 	err := s.call(ctx, "Deregister", func(time.Time) error {
+		s.db.resign(s.id)
 		if s.Unfinished != nil && s.Unfinished() {
-			self := s.db.replicas[s.id]
-			self.ExpiresAt = time.Time{}
-			s.db.replicas[s.id] = self
+			s.db.leave(s.id)
 			return nil
 		}
 		delete(s.db.replicas, s.id)
@@ -179,11 +186,15 @@ func (s *Session) Deregister(ctx context.Context) error {
 
 // Campaign implements membership.Store.
 func (s *Session) Campaign(ctx context.Context, asOf time.Time) (term int64, err error) {
+	var before membership.Replica
 	err = s.call(ctx, "Campaign", func(now time.Time) error {
 		d := s.db
 		if d.holder != s.id {
-			if !d.expires.IsZero() && !(hasExpired(d.expires, now) && hasExpired(d.expires, asOf)) {
-				return nil
+			if !d.expires.IsZero() {
+				if !hasExpired(d.expires, now) || !hasExpired(d.expires, asOf) {
+					return nil
+				}
+				before = d.leave(d.holder)
 			}
 			d.holder = s.id
 			d.term++
@@ -192,6 +203,7 @@ func (s *Session) Campaign(ctx context.Context, asOf time.Time) (term int64, err
 		term = d.term
 		return nil
 	})
+	s.fenced(before)
 	if err != nil {
 		return 0, err
 	}
@@ -201,11 +213,37 @@ func (s *Session) Campaign(ctx context.Context, asOf time.Time) (term int64, err
 // Resign implements membership.Store.
 func (s *Session) Resign(ctx context.Context) error {
 	return s.call(ctx, "Resign", func(time.Time) error {
-		if s.db.holder == s.id {
-			s.db.expires = time.Time{}
-		}
+		s.db.resign(s.id)
 		return nil
 	})
+}
+
+// resign ends the leadership of a server.
+func (d *Database) resign(id string) {
+	if d.holder == id {
+		d.expires = time.Time{}
+	}
+}
+
+// leave fences a server as one that left with unfinished work, and returns the
+// record from before.
+func (d *Database) leave(id string) membership.Replica {
+	r, ok := d.replicas[id]
+	if !ok {
+		return r
+	}
+	next := r
+	next.Epoch++
+	next.ExpiresAt = time.Time{}
+	d.replicas[id] = next
+	return r
+}
+
+// fenced reports a server that was fenced.
+func (s *Session) fenced(before membership.Replica) {
+	if before.ID != "" && s.Fenced != nil {
+		s.Fenced(before)
+	}
 }
 
 // Expired implements membership.Store.
@@ -223,14 +261,14 @@ func (s *Session) Expired(ctx context.Context) (expired []membership.Replica, er
 }
 
 // Fence implements membership.Store.
-func (s *Session) Fence(ctx context.Context, id string) (r membership.Replica, err error) {
+func (s *Session) Fence(ctx context.Context, id string, asOf time.Time) (r membership.Replica, err error) {
 	var before membership.Replica
 	err = s.call(ctx, "Fence", func(now time.Time) error {
 		var ok bool
 		if r, ok = s.db.replicas[id]; !ok {
 			return membership.ErrReplicaNotFound
 		}
-		if !hasExpired(r.ExpiresAt, now) {
+		if !r.HasLeft() && !(hasExpired(r.ExpiresAt, now) && hasExpired(r.ExpiresAt, asOf)) {
 			return membership.ErrNotExpired
 		}
 		before = r
@@ -239,9 +277,7 @@ func (s *Session) Fence(ctx context.Context, id string) (r membership.Replica, e
 		s.db.replicas[id] = r
 		return nil
 	})
-	if before.ID != "" && s.Fenced != nil {
-		s.Fenced(before)
-	}
+	s.fenced(before)
 	return r, err
 }
 

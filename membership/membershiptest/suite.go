@@ -67,11 +67,19 @@ func (s *suite) campaign(db membership.Store, judge bool, want int64) {
 	s.Helper()
 	asOf := time.Time{}
 	if judge {
-		asOf = time.Now().Add(s.shifted)
+		asOf = s.now()
 	}
 	term, err := db.Campaign(s.Context(), asOf)
 	require.NoError(s, err)
 	require.Equal(s, want, term)
+}
+
+// now returns the time by the database's clock.
+func (s *suite) now() time.Time { return time.Now().Add(s.shifted) }
+
+// fenceNow fences a server that has expired by now.
+func (s *suite) fenceNow(db membership.Store, id string) (membership.Replica, error) {
+	return db.Fence(s.Context(), id, s.now())
 }
 
 // requireExpired checks which servers are listed as expired.
@@ -109,7 +117,7 @@ func (s *suite) expiry() {
 	a, idA := s.join()
 	b, _ := s.join()
 	s.requireExpired(b)
-	_, err := b.Fence(s.Context(), idA)
+	_, err := s.fenceNow(b, idA)
 	require.ErrorIs(s, err, membership.ErrNotExpired)
 	s.shift(window - slack)
 	s.requireExpired(b)
@@ -119,7 +127,7 @@ func (s *suite) expiry() {
 	again := s.renew(a, false)
 	require.InDelta(s, 2*slack, again.Sub(first), float64(slack))
 	s.requireExpired(b)
-	_, err = b.Fence(s.Context(), idA)
+	_, err = s.fenceNow(b, idA)
 	require.ErrorIs(s, err, membership.ErrNotExpired)
 }
 
@@ -130,17 +138,21 @@ func (s *suite) fence() {
 	a, idA := s.join()
 	b, _ := s.join()
 	c, _ := s.join()
-	_, err := b.Fence(ctx, "unknown")
+	_, err := s.fenceNow(b, "unknown")
 	require.ErrorIs(s, err, membership.ErrReplicaNotFound)
 	s.campaign(a, false, 1)
 	s.shift(window + slack)
 	s.renew(b, false)
 	s.renew(c, false)
-	fenced, err := b.Fence(ctx, idA)
+	for _, asOf := range []time.Time{{}, s.now().Add(-3 * slack)} {
+		_, err = b.Fence(ctx, idA, asOf)
+		require.ErrorIs(s, err, membership.ErrNotExpired, "as of an earlier time")
+	}
+	fenced, err := b.Fence(ctx, idA, s.now().Add(time.Hour))
 	require.NoError(s, err)
 	require.EqualValues(s, 2, fenced.Epoch)
 	require.Equal(s, idA, fenced.ID)
-	_, err = b.Fence(ctx, idA)
+	_, err = s.fenceNow(b, idA)
 	require.ErrorIs(s, err, membership.ErrNotExpired)
 	s.requireExpired(b)
 
@@ -149,14 +161,14 @@ func (s *suite) fence() {
 	_, err = a.Campaign(ctx, time.Now())
 	require.ErrorIs(s, err, membership.ErrFenced)
 	require.ErrorIs(s, a.Resign(ctx), membership.ErrFenced)
-	_, err = a.Fence(ctx, fenced.ID)
+	_, err = s.fenceNow(a, fenced.ID)
 	require.ErrorIs(s, err, membership.ErrFenced)
 	require.ErrorIs(s, a.RemoveReplica(ctx, fenced), membership.ErrFenced)
 	require.NoError(s, a.Deregister(ctx))
 
 	s.shift(2 * (window + slack))
 	s.renew(c, false)
-	again, err := c.Fence(ctx, idA)
+	again, err := s.fenceNow(c, idA)
 	require.NoError(s, err)
 	require.ErrorIs(s, b.RemoveReplica(ctx, fenced), membership.ErrReplicaNotFound)
 	require.NoError(s, c.RemoveReplica(ctx, again))
@@ -187,14 +199,16 @@ func (s *suite) lead() {
 	require.NoError(s, err)
 	require.Zero(s, term, "as of an earlier time")
 	s.campaign(a, true, 3)
-	s.campaign(b, true, 0)
+	_, err = b.Campaign(s.Context(), s.now())
+	require.ErrorIs(s, err, membership.ErrFenced, "it was replaced")
 }
 
 // A renewal extends the leadership with the lease. It does not extend one that
 // was resigned or lost.
 func (s *suite) renewal() {
 	a, idA := s.join()
-	b, _ := s.join()
+	b, idB := s.join()
+	c, _ := s.join()
 	s.campaign(a, false, 1)
 	s.shift(window - slack)
 	s.renew(b, false)
@@ -208,38 +222,55 @@ func (s *suite) renewal() {
 
 	s.campaign(a, true, 0)
 	s.shift(2*window + 2*slack)
+	s.renew(c, false)
+	s.requireExpired(c, idA, idB)
 	s.campaign(a, true, 3)
-	s.renew(b, false)
-	s.requireExpired(b, idA)
+	s.requireExpired(c, idA, idB)
 	s.renew(a, true)
-	s.requireExpired(b)
+	s.requireExpired(c, idB)
 }
 
-// A leader that was replaced does not renew its lease, so that it can be fenced.
+// Who becomes leader because a leadership expired fences the former leader, so
+// that it changes nothing, and takes over from it at once. It does not fence one
+// that resigned.
 func (s *suite) replaced() {
+	ctx := s.Context()
 	a, idA := s.join()
-	b, _ := s.join()
+	b, idB := s.join()
+	c, _ := s.join()
 	s.campaign(a, false, 1)
 	s.shift(window + slack)
 	s.renew(b, false)
+	s.renew(c, false)
 	s.campaign(b, true, 2)
-	_, err := a.Renew(s.Context(), true)
-	require.ErrorIs(s, err, membership.ErrReplaced)
+	for _, leads := range []bool{true, false} {
+		_, err := a.Renew(ctx, leads)
+		require.ErrorIs(s, err, membership.ErrFenced)
+	}
 	s.requireExpired(b, idA)
-	_, err = b.Fence(s.Context(), idA)
-	require.NoError(s, err)
-	_, err = a.Renew(s.Context(), true)
-	require.ErrorIs(s, err, membership.ErrFenced)
+	_, err := b.Fence(ctx, idA, time.Time{})
+	require.NoError(s, err, "it counts as one that left")
+	_, err = b.Fence(ctx, idA, s.now())
+	require.ErrorIs(s, err, membership.ErrNotExpired)
+
+	require.NoError(s, b.Resign(ctx))
+	s.campaign(c, true, 3)
+	_, err = c.Fence(ctx, idB, s.now())
+	require.ErrorIs(s, err, membership.ErrNotExpired)
+	s.renew(b, false)
+	s.campaign(b, true, 0)
 }
 
-// A server that leaves without work has no row afterwards.
+// A server that leaves without work has no row afterwards, and does not lead.
 func (s *suite) deregister() {
 	a, idA := s.join()
 	b, _ := s.join()
+	s.campaign(a, false, 1)
 	require.NoError(s, a.Deregister(s.Context()))
+	s.campaign(b, false, 2)
 	s.shift(2 * window)
 	s.requireExpired(b)
-	_, err := b.Fence(s.Context(), idA)
+	_, err := s.fenceNow(b, idA)
 	require.ErrorIs(s, err, membership.ErrReplicaNotFound)
 	_, err = a.Renew(s.Context(), false)
 	require.ErrorIs(s, err, membership.ErrFenced)

@@ -37,6 +37,7 @@ const (
 	noFault fault = iota
 	dropReply
 	dropRequest
+	silence // at every message
 )
 
 // NewProxy returns a proxy to the server, which ends with the test.
@@ -83,6 +84,11 @@ func (p *Proxy) DropReplies() { p.set(dropReply) }
 // DropRequests breaks the existing connections at the next request, which does
 // not reach the server.
 func (p *Proxy) DropRequests() { p.set(dropRequest) }
+
+// Silence makes the existing connections silent, as a firewall does that forgets
+// them: nothing is delivered any more in either direction, not even their end.
+// New ones work.
+func (p *Proxy) Silence() { p.set(silence) }
 
 func (p *Proxy) breakAll(down bool) {
 	p.mu.Lock()
@@ -135,20 +141,30 @@ func (p *Proxy) serveLink(l *link) {
 	p.group.Go(func() error { return p.forward(l, l.client, l.server, dropReply) })
 }
 
+// end breaks a link. The other end of a silent one does not notice.
+func (p *Proxy) end(l *link) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.links[l] == silence {
+		return
+	}
+	l.closeBoth()
+	delete(p.links, l)
+}
+
 // forward copies one direction of a link until it breaks, or until the fault
 // breaks it.
 func (p *Proxy) forward(l *link, to, from net.Conn, by fault) error {
-	defer func() {
-		l.closeBoth()
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		delete(p.links, l)
-	}()
+	defer p.end(l)
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buffer)
-		if err != nil || p.takeFault(l) == by {
+		f := p.takeFault(l)
+		if err != nil || f == by {
 			return err
+		}
+		if f == silence {
+			continue
 		}
 		if _, err := to.Write(buffer[:n]); err != nil {
 			return err
