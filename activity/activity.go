@@ -120,4 +120,8 @@ type Page struct {
 	// OldestSeq is the Seq of the oldest retained event if events after the
 	// requested Seq were deleted, else 0.
 	OldestSeq int64
+	// Rewinds is how often this server has noticed that the log lost its newest
+	// events, so that their numbers are given again: in a failover of the database
+	// to a standby that missed them. A reader that was ahead begins again.
+	Rewinds int
 }

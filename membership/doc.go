@@ -8,13 +8,19 @@
 //	                        │                   │
 //	                        └───────────────────┴── fenced, or replaced as leader ─→ exits at once
 //
-// A server registers, and renews its lease every HeartbeatInterval (Renew). It
-// campaigns after each renewal until it leads (Run). A new leader first fences
-// every expired server, and takes over their work; only then OnLead begins. The
-// renewal of a leader renews its leadership in the same transaction, or neither.
-// So when another server becomes leader because a leadership expired, the lease of
-// the former leader has expired too and stays so, and it is fenced before OnLead
-// begins.
+// A server registers, and renews its lease every HeartbeatInterval (Renew). An
+// attempt that is not answered is given up and repeated, so that a connection
+// that became silent does not cost the lease. It campaigns after each renewal
+// until it leads (Run). The campaign that replaces a leader whose leadership has
+// expired fences it in the same transaction. A renewal confirms that this server
+// leads, in case that the answer came late. The new leader then fences every
+// expired server, and takes over their work; only then OnLead begins. The renewal
+// of a leader renews its leadership in the same transaction, or neither. So when
+// another server becomes leader because a leadership expired, the lease of the
+// former leader has expired too.
+//
+// A server that leaves resigns and is fenced in one transaction, after its last
+// change: when another one leads, nothing of its work can write any more.
 //
 // A server that is fenced exits at once, as if it were killed: cleanup would
 // damage the work of the server that took over. A leader that learns that
@@ -53,7 +59,8 @@
 // renewals, and after the database's clock jumped forward: it neither fences an
 // expired server nor becomes leader in place of an expired one. What needs no
 // judgment is possible at once: a leadership that is free, and the work of a
-// server that left.
+// server that left. A judgment is of the time before the request: one that was on
+// its way during an outage fences no server that renewed since.
 //
 // # Limits
 //
@@ -63,4 +70,9 @@
 // paused without its clocks noticing trusts its lease until its next renewal. A
 // server whose wall clock is set back while its machine is suspended does not
 // notice the suspension.
+//
+// A database that loses commits which it has acknowledged, in a failover to an
+// asynchronous standby, may lose a fence or a change of the leader. A leader that
+// is no longer on record exits with its next renewal. A server that was fenced,
+// and did not learn of it before the failover, is no longer fenced.
 package membership

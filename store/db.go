@@ -117,15 +117,19 @@ func (db *DB) closeAll() error {
 
 // primeBuffer fills the event buffer with the newest events of the log.
 func (db *DB) primeBuffer(ctx context.Context) error {
-	last, err := db.LastSeq(ctx)
-	if err != nil {
-		return err
-	}
-	after := max(0, last-eventBufferLength)
-	page, err := db.readStored(ctx, activity.Filter{}, after, eventBufferLength)
+	last, page, err := db.readNewest(ctx)
 	if err != nil {
 		return err
 	}
 	db.buffer.reset(last, page.Items)
 	return nil
+}
+
+// readNewest reads the number of the last event, and the newest events.
+func (db *DB) readNewest(ctx context.Context) (last int64, page activity.Page, err error) {
+	if last, err = db.LastSeq(ctx); err != nil {
+		return 0, page, err
+	}
+	page, err = db.readStored(ctx, activity.Filter{}, max(0, last-eventBufferLength), eventBufferLength)
+	return last, page, err
 }

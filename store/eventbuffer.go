@@ -23,6 +23,7 @@ type eventBuffer struct {
 	last      int64
 	pending   map[int64]activity.Event // committed here before the preceding events were received
 	lastKnown int64                    // the newest event that was received, perhaps after a gap
+	rewinds   int                      // how often the log turned out to have lost its newest events
 	changed   chan struct{}            // closed and replaced when events come
 	closed    bool
 }
@@ -57,6 +58,9 @@ func (t *eventBuffer) add(events []activity.Event) {
 	defer t.mu.Unlock()
 	added := false
 	for _, e := range events {
+		if t.contradicts(e) {
+			t.rewind(e.Seq - 1)
+		}
 		if _, early := t.pending[e.Seq]; early || e.Seq <= t.last {
 			continue
 		}
@@ -88,6 +92,45 @@ func (t *eventBuffer) appendPending() {
 	if len(t.events) > 2*eventBufferLength {
 		t.events = slices.Clone(t.events[len(t.events)-eventBufferLength:])
 	}
+}
+
+// verify compares the buffer with the end of the log, as it was read after the
+// buffer ended at before, and drops what the log does not have. That happens in
+// a failover to a standby that missed the last commits.
+func (t *eventBuffer) verify(before, last int64, newest []activity.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, e := range newest {
+		if t.contradicts(e) {
+			t.rewind(e.Seq - 1)
+			return
+		}
+	}
+	if min(before, t.last) > last {
+		t.rewind(last)
+	}
+}
+
+// contradicts reports whether the buffer has another event with the number. The
+// caller holds mu.
+func (t *eventBuffer) contradicts(e activity.Event) bool {
+	if len(t.events) == 0 || e.Seq < t.events[0].Seq || e.Seq > t.last {
+		return false
+	}
+	have := t.events[e.Seq-t.events[0].Seq]
+	return have.Type != e.Type || !have.Time.Equal(e.Time) || have.Workload != e.Workload || have.Container != e.Container ||
+		have.Tenant != e.Tenant || have.Claim != e.Claim || have.Run != e.Run
+}
+
+// rewind drops the events after seq, which the log does not have. The caller
+// holds mu.
+func (t *eventBuffer) rewind(seq int64) {
+	t.rewinds++
+	first := t.last + 1 - int64(len(t.events))
+	t.events = slices.Clone(t.events[:max(0, seq+1-first)])
+	t.last, t.lastKnown = seq, seq
+	clear(t.pending) // the database has what is committed
+	t.notify()
 }
 
 // lastContiguous returns the number of the last event without a gap before it.
@@ -140,6 +183,7 @@ func (t *eventBuffer) page(f activity.Filter, after int64, limit int) (p activit
 	if t.closed {
 		return p, false, ErrClosed
 	}
+	p.Rewinds = t.rewinds
 	first := t.last + 1
 	if len(t.events) > 0 {
 		first = t.events[0].Seq

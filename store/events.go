@@ -49,7 +49,9 @@ func (db *DB) Events(ctx context.Context, f activity.Filter, after int64, limit 
 	after = max(after, 0)
 	p, ok, err := db.buffer.page(f, after, limit)
 	if err == nil && !ok {
+		rewinds := p.Rewinds // before the read
 		p, err = db.readStored(ctx, f, after, limit)
+		p.Rewinds = rewinds
 	}
 	if err != nil {
 		return activity.Page{}, fmt.Errorf("read events after %d: %w", after, err)

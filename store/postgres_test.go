@@ -267,3 +267,21 @@ func TestPasswordIsSecret(t *testing.T) {
 	}
 	require.Equal(t, "/var/lib/hostler/hostler.db", store.Redact("/var/lib/hostler/hostler.db"))
 }
+
+// After a failover to a standby that missed the last commits, readers get the
+// events that were given the numbers of the lost ones, and learn of it.
+func TestFailoverLosesEvents(t *testing.T) {
+	target := postgrestest.Schema(t)
+	proxy := postgrestest.NewProxy(t, target)
+	db, other := openDB(t, proxy.URL()), openDB(t, target)
+	for range 5 {
+		require.NoError(t, db.Append(t.Context(), warning("lost")))
+	}
+	postgrestest.Exec(t, target, `DELETE FROM events WHERE seq > 3; UPDATE log SET last = 3`)
+	require.NoError(t, other.Append(t.Context(), warning("real")))
+	proxy.BreakConnections()
+	require.Eventually(t, func() bool {
+		p, err := db.Events(t.Context(), activity.Filter{}, 3, 10)
+		return err == nil && p.Rewinds == 1 && len(p.Items) == 1 && p.Items[0].Message == "real"
+	}, 20*time.Second, 20*time.Millisecond)
+}

@@ -67,6 +67,9 @@ func (l *listener) listen(ctx context.Context) error {
 	if _, err := conn.Exec(ctx, `LISTEN `+l.schema.channel()); err != nil {
 		return err
 	}
+	if err := l.db.verifyBuffer(ctx); err != nil {
+		return err
+	}
 	for {
 		// First of all, for events that were announced before LISTEN.
 		if err := l.poll(ctx, conn); err != nil {
@@ -114,6 +117,18 @@ func (l *listener) waitNotification(ctx context.Context, conn *pgx.Conn) error {
 			return nil
 		}
 	}
+}
+
+// verifyBuffer drops events that the log has lost. It is called with every new
+// connection, because a failover breaks the former one.
+func (db *DB) verifyBuffer(ctx context.Context) error {
+	before := db.buffer.lastContiguous()
+	last, page, err := db.readNewest(ctx)
+	if err != nil {
+		return err
+	}
+	db.buffer.verify(before, last, page.Items)
+	return nil
 }
 
 // catchUp reads the events that the buffer does not have.

@@ -7,8 +7,9 @@
 //   - every event that is recorded while the dispatcher runs reaches the handlers
 //     of its type, in the order of the log, without a read of the database where
 //     the event was recorded by this server;
-//   - where events cannot be read for a time, or were missed, every subscription
-//     is asked to look at everything again (Resync), and so at the start;
+//   - where events cannot be read for a time, were missed, or were lost by the
+//     database in a failover, every subscription is asked to look at everything
+//     again (Resync), and so at the start;
 //   - a handler that panics or blocks is reported. One that panics stops and
 //     delays nothing, and its subscription looks at everything again. So it is
 //     with a Resync that panics or fails.
@@ -73,8 +74,9 @@ type Dispatcher struct {
 	subscribers []*subscriber
 	logger      *slog.Logger
 
-	after int64 // the last event that was handled; -1 before the start
-	reads failures
+	after   int64 // the last event that was handled; -1 before the start
+	rewinds int   // of the log, when that was read
+	reads   failures
 }
 
 // subscriber is the state of a subscription.
@@ -179,6 +181,11 @@ func (d *Dispatcher) advance(ctx context.Context) time.Duration {
 	if err != nil {
 		d.missed()
 		_ = flow.Sleep(ctx, retryDelay) // the loop checks ctx
+		return 0
+	}
+	if page.Rewinds != d.rewinds { // begin again at the end of the log
+		d.after, d.rewinds = -1, page.Rewinds
+		d.missed()
 		return 0
 	}
 	if page.OldestSeq > 0 { // retention was faster than this reader

@@ -25,6 +25,7 @@ type memoryLog struct {
 	err     error
 	changed chan struct{}
 	reads   int
+	rewinds int
 }
 
 func newLog() *memoryLog { return &memoryLog{changed: make(chan struct{})} }
@@ -43,6 +44,14 @@ func (l *memoryLog) fail(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.err = err
+}
+
+// lose removes the newest events, whose numbers are given again.
+func (l *memoryLog) lose(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.events = l.events[:len(l.events)-n]
+	l.rewinds++
 }
 
 func (l *memoryLog) prune(seq int64) {
@@ -70,7 +79,8 @@ func (l *memoryLog) Events(_ context.Context, _ activity.Filter, after int64, li
 	if l.err != nil {
 		return activity.Page{}, l.err
 	}
-	p := activity.Page{Next: max(after, int64(len(l.events)))}
+	after = min(after, int64(len(l.events)))
+	p := activity.Page{Next: int64(len(l.events)), Rewinds: l.rewinds}
 	if after < l.pruned {
 		p.OldestSeq, after = l.pruned+1, l.pruned
 	}
@@ -127,24 +137,6 @@ func (r *recorder) take() string {
 	s := strings.Join(r.trace, " ")
 	r.trace = nil
 	return s
-}
-
-// lockedBuilder is a strings.Builder for several goroutines.
-type lockedBuilder struct {
-	mu sync.Mutex // guards b
-	b  strings.Builder
-}
-
-func (l *lockedBuilder) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuilder) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // run runs a dispatcher until the returned function is called.
@@ -235,107 +227,20 @@ func TestMissedEvents(t *testing.T) {
 	})
 }
 
-// A failed Resync is repeated until it succeeds, however many events come
-// in the meantime. They are handled at once.
-func TestResyncIsRepeated(t *testing.T) {
+// Where the database lost events in a failover and their numbers are given to
+// others, everything is looked at, and the next events are handled.
+func TestLostEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var messages lockedBuilder
-		log, r := newLog(), &recorder{resync: errors.New("unavailable")}
-		defer run(log, slog.New(slog.NewTextHandler(&messages, nil)), r.subscription(activity.PoolScaled))()
+		log, r := newLog(), &recorder{}
+		defer run(log, slog.New(slog.DiscardHandler), r.subscription(activity.PoolScaled))()
 		synctest.Wait()
-		log.add(activity.PoolScaled)
-		synctest.Wait()
-		log.add(activity.PoolScaled)
-		require.Equal(t, "resync 1 flush 2 flush", r.take())
-		sleep(2*retryDelay + retryDelay/2)
-		require.Equal(t, "resync resync", r.take())
-		r.failResync(nil)
-		sleep(retryDelay)
+		log.add(activity.PoolScaled, activity.PoolScaled, activity.PoolScaled)
+		require.Equal(t, "resync 1 2 3 flush", r.take())
+		log.lose(2)
+		log.add(activity.PoolScaled, activity.PoolScaled, activity.PoolScaled)
 		require.Equal(t, "resync", r.take())
-		sleep(time.Hour)
-		require.Empty(t, r.take())
-		require.Equal(t, 1, strings.Count(messages.String(), "handling events failed"))
-		require.Equal(t, 1, strings.Count(messages.String(), "handling events continues"))
-	})
-}
-
-// A Resync that panics does not keep events from the other subscriptions.
-func TestResyncPanics(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		log, bad, good := newLog(), &recorder{}, &recorder{}
-		broken := bad.subscription(activity.PoolScaled)
-		broken.Resync = func(context.Context) error { panic("a bug") }
-		defer run(log, slog.New(slog.DiscardHandler), broken, good.subscription(activity.PoolScaled))()
-		synctest.Wait()
 		log.add(activity.PoolScaled)
-		require.Equal(t, "resync 1 flush", good.take())
-		require.Equal(t, "1 flush", bad.take())
-	})
-}
-
-// A handler that panics while the records cannot be read delays no event of the
-// other subscriptions.
-func TestHandlerPanicsWhileResyncFails(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		log, bad, good := newLog(), &recorder{}, &recorder{}
-		bad.onEvent = func(activity.Event) { panic("a bug") }
-		defer run(log, slog.New(slog.DiscardHandler), bad.subscription(activity.PoolScaled), good.subscription(activity.ClaimFailed))()
-		synctest.Wait()
-		require.Equal(t, "resync", good.take())
-		bad.failResync(errors.New("unavailable"))
-		log.add(activity.PoolScaled)
-		synctest.Wait()
-		log.add(activity.ClaimFailed)
-		require.Equal(t, "flush 2 flush", good.take())
-		sleep(10 * time.Second)
-		log.add(activity.ClaimFailed)
-		require.Equal(t, "3 flush", good.take())
-	})
-}
-
-// A handler that panics is not called again with that event, and stops and delays
-// no other handler and no other event. Its subscription looks at everything again
-// because of what it missed.
-func TestHandlerPanics(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var messages lockedBuilder
-		log, bad, good := newLog(), &recorder{}, &recorder{}
-		bad.onEvent = func(e activity.Event) {
-			if e.Seq == 1 {
-				panic("a bug")
-			}
-		}
-		defer run(log, slog.New(slog.NewTextHandler(&messages, nil)), bad.subscription(activity.PoolScaled), good.subscription(activity.PoolScaled))()
-		synctest.Wait()
-		log.add(activity.PoolScaled, activity.PoolScaled)
-		synctest.Wait()
-		require.Equal(t, "resync 1 2 flush", bad.take())
-		require.Equal(t, "resync 1 2 flush", good.take())
-		require.Contains(t, messages.String(), "a bug")
-		log.add(activity.PoolScaled)
-		require.Equal(t, "3 flush", good.take())
-		require.Equal(t, "3 flush", bad.take())
-		sleep(2 * retryDelay)
-		require.Equal(t, "resync", bad.take())
-		require.Empty(t, good.take())
-	})
-}
-
-// A handler that blocks is reported.
-func TestHandlerBlocks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var messages lockedBuilder
-		log, r, blocked := newLog(), &recorder{}, make(chan struct{})
-		r.onEvent = func(activity.Event) { <-blocked }
-		stop := run(log, slog.New(slog.NewTextHandler(&messages, nil)), r.subscription(activity.PoolScaled))
-		synctest.Wait()
-		log.add(activity.PoolScaled)
-		sleep(blockedAfter + time.Second)
-		synctest.Wait()
-		require.Contains(t, messages.String(), "event handlers are blocked")
-		close(blocked)
-		stop()
-		require.Equal(t, "resync 1 flush", r.take())
+		require.Equal(t, "5 flush", r.take())
 	})
 }
 

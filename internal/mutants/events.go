@@ -34,6 +34,45 @@ var events = []mutation{
 		new:  `if page.OldestSeq < 0 {`,
 	},
 	{
+		desc: "the dispatcher misses that the log has lost events", test: "TestLostEvents",
+		file: "internal/dispatch/dispatch.go",
+		old:  `if page.Rewinds != d.rewinds {`,
+		new:  `if page.Rewinds < 0 {`,
+	},
+	{
+		desc: "events that the log has lost stay in memory", test: "TestBufferIsAheadOfLog",
+		file: "store/eventbuffer.go",
+		old: `	if min(before, t.last) > last {
+		t.rewind(last)
+	}
+`,
+	},
+	{
+		desc: "events whose numbers were given to others stay in memory", test: "TestBufferIsAheadOfLog",
+		file: "store/eventbuffer.go",
+		old: `		if t.contradicts(e) {
+			t.rewind(e.Seq - 1)
+			return
+		}
+`,
+		new: `		_ = e
+`,
+	},
+	{
+		desc: "the event of a change is taken for one that the log has lost", test: "TestBufferIsAheadOfLog",
+		file: "store/eventbuffer.go",
+		old: `		if t.contradicts(e) {
+			t.rewind(e.Seq - 1)
+		}
+`,
+	},
+	{
+		desc: "a failover of the database is not noticed", test: "TestFailoverLosesEvents",
+		file: "store/postgreslisten.go",
+		old:  `	db.buffer.verify(before, last, page.Items)`,
+		new:  `	_, _ = before, last`,
+	},
+	{
 		desc: "a failing resync keeps the events from all", test: "TestResyncPanics",
 		file: "internal/dispatch/dispatch.go",
 		old: `	d.handle(ctx, page.Items)
