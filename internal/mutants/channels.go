@@ -123,7 +123,7 @@ var channels = []mutation{
 		desc: "a copy waits for an unavailable engine without end", test: "TestCallsWhileEngineIsUnavailable",
 		file: "runtime/shim/calls.go",
 		old:  `		if !changes && errors.Is(err, runtime.ErrUnavailable) {`,
-		new:  `		if false {`,
+		new:  `		if !changes && errors.Is(err, runtime.ErrExists) {`,
 	},
 	{
 		desc: "a server whose lease has expired ends a command", test: "TestCancelledExecWithoutLease",
