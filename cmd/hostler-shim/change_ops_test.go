@@ -52,16 +52,19 @@ func TestRefusedRequestEndsNoWaitOfResponsibleFlow(t *testing.T) {
 }
 
 // The exit code of an init that is not told to start the main process is that of
-// the container before.
+// the container before. It is forgotten with the start: an init that is killed
+// leaves none.
 func TestRecordedExitCode(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir() + "/exit"
-	s := newSupervisor(shim.Config{ExitFile: path})
+	s := newSupervisor(shim.Config{ExitFile: path, HostProcess: true, Args: []string{"/nonexistent"}, Workdir: "/"})
 	require.Equal(t, sigkillExitCode, s.recordedExitCode(), "the earlier init was killed")
 	require.NoError(t, writeExitFile(path, 7))
 	require.Equal(t, 7, s.recordedExitCode())
 	require.NoError(t, os.WriteFile(path, nil, 0o600))
 	require.Equal(t, sigkillExitCode, s.recordedExitCode())
+	require.Error(t, s.startMain())
+	require.NoFileExists(t, path)
 }
 
 // In a container that its engine has started again, the main process is started

@@ -85,6 +85,7 @@ func TestFenceHalfWritten(t *testing.T) {
 	info, err := os.Stat(path)
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	require.NoFileExists(t, path+".new")
 }
 
 // An unreadable fence does not count as none.

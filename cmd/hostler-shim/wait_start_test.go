@@ -17,18 +17,20 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-// startInit starts init for a container in a directory that may have a fence. It
-// returns a session, and a channel that receives how init exits.
+// startInit starts init for a container in a directory. With a fence there was an
+// earlier init, which has exited with code 7. It returns a session, and a channel
+// that receives how init exits.
 func startInit(t *testing.T, fence string) (*shim.Session, <-chan error) {
 	t.Helper()
 	dir := t.TempDir()
 	if fence != "" {
 		require.NoError(t, os.WriteFile(dir+"/fence", []byte(fence), 0o600))
+		require.NoError(t, writeExitFile(dir+"/exit", 7))
 	}
 	secret := []byte("secret")
 	config, err := shim.Config{
 		HostProcess: true, Args: []string{"sleep", "60"}, Root: dir, Workdir: dir, Key: shim.DeriveKey(secret, "c"),
-		Socket: dir + "/sock", FenceFile: dir + "/fence",
+		Socket: dir + "/sock", FenceFile: dir + "/fence", ExitFile: dir + "/exit",
 	}.Env()
 	require.NoError(t, err)
 	c := exec.Command(os.Args[0], "init")
@@ -70,7 +72,7 @@ func TestInitWithFenceWaitsForStart(t *testing.T) {
 		require.ErrorIs(t, s.StartMain(t.Context(), 4), runtime.ErrStaleFence)
 		select {
 		case err := <-exited:
-			require.ErrorContains(t, err, "exit status 1")
+			require.ErrorContains(t, err, "exit status 7")
 		case <-time.After(10 * time.Second):
 			require.Fail(t, "init does not exit")
 		}
@@ -82,7 +84,7 @@ func TestInitWithFenceWaitsForStart(t *testing.T) {
 		for _, fence := range []int64{4, shim.NoFence} {
 			require.ErrorIs(t, s.StartMain(t.Context(), fence), runtime.ErrStaleFence)
 		}
-		_, err := s.Exec(t.Context(), runtime.Command{Args: []string{"true"}, Fence: 5})
+		_, err := s.Exec(t.Context(), runtime.Command{Args: []string{"true"}})
 		require.ErrorIs(t, err, runtime.ErrNotRunning, "nothing was started")
 		_, err = s.Exec(t.Context(), runtime.Command{Args: []string{"true"}, Fence: 4})
 		require.ErrorIs(t, err, runtime.ErrStaleFence)

@@ -94,13 +94,13 @@ var shimReuse = []mutation{
 `,
 	},
 	{
-		desc: "a refused request changes the exit code", test: "TestExitCodeAfterRefusedCall", pkg: "runtime/process",
+		desc: "a refused request changes the exit code", test: "TestInitWithFenceWaitsForStart",
 		file: "cmd/hostler-shim/wait_start.go",
 		old:  `s.exit(s.recordedExitCode())`,
 		new:  `s.exit(exitFailed)`,
 	},
 	{
-		desc: "an init that is killed leaves the exit code of an earlier one", test: "TestExitCodeAfterRefusedCall", pkg: "runtime/process",
+		desc: "an init that is killed leaves the exit code of an earlier one", test: "TestRecordedExitCode",
 		file: "cmd/hostler-shim/main_process.go",
 		old:  `os.Remove(s.config.ExitFile); err != nil`,
 		new:  `error(nil); err != nil`,
