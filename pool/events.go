@@ -28,6 +28,8 @@ func (p *Pools) EventHandlers() dispatch.Subscription {
 			activity.PoolRecovered:   wakeAll,
 			activity.ClaimRequested:  func(e activity.Event) { requested[e.Claim] = e.Workload },
 			activity.ClaimFailed:     wake,
+			// Its container does not count towards max_size any more.
+			activity.ClaimReleaseFailed: wake,
 			activity.ContainerClaimed: func(e activity.Event) {
 				delete(requested, e.Claim)
 				p.Health.MarkStarting(e.Container)

@@ -6,10 +6,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/e2e/flowtest"
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/release"
 )
 
 // A claim that gets a container has its pool filled after fillDelay, together
@@ -88,5 +91,29 @@ func TestDestroyedAtOnce(t *testing.T) {
 		c, err := h.Pools.Container(t.Context(), containers[0].ID)
 		require.NoError(t, err)
 		require.Equal(t, pool.Destroyed, c.State)
+	})
+}
+
+// A failed release frees a slot for a claim that waits: the container that it
+// keeps does not count towards max_size.
+func TestFailedReleaseWakesFiller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply(syncedYAML)
+		c := h.Claim("w", "ada")
+		<-time.After(time.Second)
+		h.Bucket.FailAfter(0)
+		var waiting errgroup.Group
+		waiting.Go(func() error {
+			_, _, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "bob", Wait: time.Minute})
+			return err
+		})
+		synctest.Wait()
+		_, unblock := h.RT.Block("create")
+		_, err := h.Releases.Release(t.Context(), c.ID, release.Request{})
+		require.Error(t, err)
+		h.Bucket.ClearFailures()
+		unblock()
+		require.NoError(t, waiting.Wait(), "no container is created")
 	})
 }

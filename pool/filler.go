@@ -17,12 +17,14 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// How many containers are created concurrently, in total and of one workload.
-// An engine serializes most of the work, so more would only take longer each.
-// One workload may not use all slots, because its image may hang.
+// How many containers are created concurrently, in total and of one workload,
+// and how many slots are left to workloads of which none is being created. An
+// engine serializes most of the work, so more would only take longer each. Some
+// workloads may not use all slots, because their images may hang.
 const (
-	parallelCreates    = 8
+	parallelCreates    = 8 + reservedCreates
 	createsPerWorkload = 4
+	reservedCreates    = 2
 )
 
 // createTimeout limits how long creating one container may take in addition to
@@ -68,9 +70,9 @@ func NewFiller(store Store, catalog *Catalog, provisioner *Provisioner, queue *W
 	f := &Filler{
 		store: store, catalog: catalog, provisioner: provisioner, queue: queue, log: log,
 		protocol: provisioner.rt.Protocols().Current, held: map[string]int{},
-		checks: workqueue.New(workqueue.Options[string]{Backoff: storeRetries}),
+		checks: workqueue.New(workqueue.Options[string]{Backoff: storeRetries, Log: log}),
 		creations: workqueue.New(workqueue.Options[string]{
-			Group: func(workload string) string { return workload }, PerGroup: createsPerWorkload, Backoff: storeRetries,
+			Group: func(workload string) string { return workload }, PerGroup: createsPerWorkload, Reserved: reservedCreates, Backoff: storeRetries, Log: log,
 		}),
 	}
 	f.yielder = newYielder(f.creations.Add)
@@ -83,12 +85,7 @@ func (f *Filler) Wake(workload string) { f.checks.Add(workload) }
 // Run fills the pools until ctx ends. It returns when no container is being
 // created; the creation of a container is aborted when ctx ends.
 func (f *Filler) Run(ctx context.Context) error {
-	if err := f.wakeAll(ctx); err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return err
-	}
+	retryRead(ctx, f.log, f.wakeAll)
 	var g errgroup.Group
 	g.Go(func() error { f.checks.Run(ctx, 1, f.check); return nil })
 	g.Go(func() error { f.creations.Run(ctx, parallelCreates, f.create); return nil })

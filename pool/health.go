@@ -69,7 +69,7 @@ func NewHealthChecker(rt runtime.Runtime, store Containers, beginLoss func(workl
 		rt: rt, store: store, log: log, beginLoss: beginLoss,
 		watched: map[string]*watchedContainer{}, verified: map[string]bool{},
 		checks: workqueue.New(workqueue.Options[containerKey]{
-			Group: containerKey.group, PerGroup: checksPerWorkload, Reserved: reservedChecks,
+			Group: containerKey.group, PerGroup: checksPerWorkload, Reserved: reservedChecks, Backoff: engineRetries, Log: log,
 		}),
 	}
 }

@@ -118,12 +118,7 @@ func (p *Pools) watchExisting(ctx context.Context) error {
 // Run manages the pools until ctx ends. Containers and claims continue to exist
 // when it returns.
 func (p *Pools) Run(ctx context.Context) error {
-	if err := p.watchExisting(ctx); err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return err
-	}
+	retryRead(ctx, p.log, p.watchExisting)
 	g, ctx := errgroup.WithContext(ctx)
 	for _, run := range []func(context.Context) error{
 		p.watcher.Run, p.reaper.Run, p.filler.Run, p.Health.Run,

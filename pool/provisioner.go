@@ -209,6 +209,22 @@ func retryWrite(ctx context.Context, write func(context.Context) error) error {
 	}
 }
 
+// retryRead reads records at the start of a loop, and retries that until it
+// succeeds or ctx ends.
+func retryRead(ctx context.Context, log *slog.Logger, read func(context.Context) error) {
+	retries := storeRetries.Retries()
+	for {
+		err := read(ctx)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		log.Error("reading records failed; retrying", "error", err)
+		if retries.Sleep(ctx) != nil {
+			return
+		}
+	}
+}
+
 // newID returns a container id. It sorts by time and is short enough for a host
 // name with a prefix.
 func newID() string { return uuid.Must(uuid.NewV7()).String() }

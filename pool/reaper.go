@@ -11,13 +11,15 @@ import (
 	"github.com/hostler/hostler/internal/workqueue"
 )
 
-// How many containers are destroyed concurrently, in total and of one workload:
-// slow pre_destroy hooks of one workload must not block the others. Containers
+// How many containers are destroyed concurrently, in total and of one workload,
+// and how many slots are left to workloads of which none is being destroyed: slow
+// pre_destroy hooks of some workloads must not block the others. Containers
 // in their grace period need only a connection to the engine and have their own
 // limits.
 const (
-	parallelDestroys    = 16
+	parallelDestroys    = 16 + reservedDestroys
 	destroysPerWorkload = 8
+	reservedDestroys    = 4
 	parallelStops       = 512
 	stopsPerWorkload    = 128
 )
@@ -42,10 +44,10 @@ func (k containerKey) group() string { return k.workload }
 func NewReaper(store Containers, catalog *Catalog, provisioner *Provisioner, log *slog.Logger) *Reaper {
 	return &Reaper{
 		store: store, catalog: catalog, provisioner: provisioner, log: log,
-		lists: workqueue.New(workqueue.Options[struct{}]{Backoff: storeRetries}),
+		lists: workqueue.New(workqueue.Options[struct{}]{Backoff: storeRetries, Log: log}),
 		removals: workqueue.New(workqueue.Options[containerKey]{
-			Group: containerKey.group, PerGroup: destroysPerWorkload,
-			Parked: parallelStops, ParkedPerGroup: stopsPerWorkload, Backoff: engineRetries,
+			Group: containerKey.group, PerGroup: destroysPerWorkload, Reserved: reservedDestroys,
+			Parked: parallelStops, ParkedPerGroup: stopsPerWorkload, Backoff: engineRetries, Log: log,
 		}),
 	}
 }

@@ -135,13 +135,16 @@ func (f *Filler) evictExpired(ctx context.Context, w *workload.Workload, r Recor
 		f.log.Error("listing idle containers failed; retrying", "workload", r.ID, "error", err)
 		return time.Now().Add(minBackoff)
 	}
-	next, now := time.Time{}, time.Now()
+	next, now, evicted := time.Time{}, time.Now(), 0
 	for _, c := range idle {
 		expiresAt := c.ChangedAt.Add(w.Pool.IdleTimeout)
 		tenantBound := c.Tenant != "" && w.Pool.Reuse != workload.ReuseWipe
 		switch {
 		case !tenantBound && surplus == 0:
+		case !expiresAt.After(now) && evicted == evictBatch:
+			return now
 		case !expiresAt.After(now):
+			evicted++
 			if err := f.provisioner.beginDestroy(ctx, c.ID, []State{Idle}, "it was idle for "+w.Pool.IdleTimeout.String()); err != nil {
 				f.log.Error("evicting idle container failed; retrying", "container", c.ID, "error", err)
 				return now.Add(minBackoff)
@@ -163,16 +166,26 @@ func (f *Filler) idle(ctx context.Context, id string) ([]Container, error) {
 	return slices.DeleteFunc(idle, isNewer), err
 }
 
+// evictBatch is how many containers a check of a pool evicts at most. Others
+// have their turn before it is checked again.
+const evictBatch = 50
+
 // evict destroys up to n idle containers for which match returns a reason, the
-// one that has been idle longest first.
+// one that has been idle longest first. Of more than evictBatch, it has the rest
+// evicted by the next checks of the pool.
 func (f *Filler) evict(ctx context.Context, id string, n int, match func(Container) string) error {
 	idle, err := f.idle(ctx, id)
 	if err != nil {
 		return fmt.Errorf("list the idle containers: %w", err)
 	}
 	slices.SortStableFunc(idle, func(a, b Container) int { return a.ChangedAt.Compare(b.ChangedAt) })
+	evicted := 0
 	for _, c := range idle {
-		if n == 0 {
+		if evicted == n {
+			break
+		}
+		if evicted == evictBatch {
+			f.Wake(id)
 			break
 		}
 		reason := match(c)
@@ -182,7 +195,7 @@ func (f *Filler) evict(ctx context.Context, id string, n int, match func(Contain
 		if err := f.provisioner.beginDestroy(ctx, c.ID, []State{Idle}, reason); err != nil {
 			return fmt.Errorf("begin to destroy container %s: %w", c.ID, err)
 		}
-		n--
+		evicted++
 	}
 	return nil
 }

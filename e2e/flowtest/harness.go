@@ -111,7 +111,7 @@ func (h *Harness) checkEvents() {
 func (h *Harness) open() {
 	db, err := store.Open(context.Background(), h.path)
 	require.NoError(h.T, err)
-	log := slog.New(slog.DiscardHandler)
+	log := slog.New(panicHandler{slog.DiscardHandler, h.T})
 	hookRunner := HookRunner(h.runtime, db)
 	db.SetProtocols(h.runtime.Protocols())
 	h.DB = db
@@ -136,6 +136,26 @@ func (h *Harness) startDispatcher(log *slog.Logger) {
 		cancel()
 		_ = g.Wait() // it returns nil
 	})
+}
+
+// panicHandler fails the test when a loop has recovered from a panic.
+type panicHandler struct {
+	slog.Handler
+	t testing.TB
+}
+
+// Enabled is slog.Handler.Enabled.
+func (panicHandler) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelError }
+
+// Handle is slog.Handler.Handle.
+func (p panicHandler) Handle(_ context.Context, r slog.Record) error {
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "stack" {
+			p.t.Errorf("%s: %s", r.Message, a.Value)
+		}
+		return true
+	})
+	return nil
 }
 
 // Start starts the loops.

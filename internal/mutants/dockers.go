@@ -33,6 +33,12 @@ var dockers = []mutation{
 		new:  `context.WithCancel(ctx)`,
 	},
 	{
+		desc: "a container that the engine does not describe holds up all events", test: "TestLockedContainerBlocksNothing",
+		file: "runtime/docker/watch.go",
+		old:  `context.WithTimeoutCause(ctx, callTimeout, errCallTimeout)`,
+		new:  `context.WithCancel(ctx)`,
+	},
+	{
 		desc: "the log of a wiped container is cut by time alone", test: "TestLogsBeginAfterWipe",
 		file: "runtime/shim/backend/log.go",
 		old:  `AfterLastWipe(shim.DeriveKey(c.options.Secret, id), text); ok {`,

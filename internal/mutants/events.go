@@ -15,6 +15,12 @@ var events = []mutation{
 `,
 	},
 	{
+		desc: "a failed release wakes no pool", test: "TestFailedReleaseWakesFiller",
+		file: "pool/events.go",
+		old: `			activity.ClaimReleaseFailed: wake,
+`,
+	},
+	{
 		desc: "the reaper is not woken by the event", test: "TestDestroyedAtOnce",
 		file: "pool/events.go",
 		old:  `p.reaper.Wake(); wake(e) },`,

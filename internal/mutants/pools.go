@@ -95,9 +95,9 @@ var pools = []mutation{
 		desc: "the most recently used container is evicted", test: "TestLeastRecentlyUsedIsEvicted",
 		file: "pool/scaledown.go",
 		old: `return a.ChangedAt.Compare(b.ChangedAt) })
-	for _, c := range idle {`,
+	evicted`,
 		new: `return b.ChangedAt.Compare(a.ChangedAt) })
-	for _, c := range idle {`,
+	evicted`,
 	},
 	{
 		desc: "another container is evicted while one is being destroyed", test: "TestOneEvictionPerWaitingClaim",

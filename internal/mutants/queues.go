@@ -104,6 +104,18 @@ var queues = []mutation{
 `,
 	},
 	{
+		desc: "a panic of one key ends the program", test: "TestPanicIsRetried",
+		file: "internal/workqueue/run.go",
+		old:  `if p := recover(); p != nil {`,
+		new:  `if p := any(nil); p != nil {`,
+	},
+	{
+		desc: "a panic counts as a success", test: "TestPanicIsRetried",
+		file: "internal/workqueue/run.go",
+		old:  `			err = fmt.Errorf("panic: %v", p)`,
+		new:  `			err = nil`,
+	},
+	{
 		desc: "Run does not wait for its executions", test: "TestRunStops",
 		file: "internal/workqueue/run.go",
 		old: `	defer executions.Wait()

@@ -11,6 +11,7 @@
 //     not earlier, however often it is added. Forget ends that;
 //   - groups take turns, and none has more executions than its limit, so a group
 //     with many or slow keys does not delay the others;
+//   - a panic is a failure of its key, and is logged;
 //   - nothing is kept of a key that neither waits nor is executed.
 //
 // Keys are in memory only. A source adds them again after a restart: a list of

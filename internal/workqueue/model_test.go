@@ -3,8 +3,6 @@ package workqueue
 import (
 	"context"
 	"errors"
-	"os"
-	"os/exec"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -163,24 +161,4 @@ func compare(t *testing.T, script []byte) {
 	slices.SortFunc(log, byTimeAndKey)
 	slices.SortFunc(m.log, byTimeAndKey)
 	require.Equal(t, m.log, log)
-}
-
-// runPanicking runs fn in a child process, which has to end with a panic.
-func runPanicking(t *testing.T, fn func(*Queue[string])) {
-	t.Helper()
-	const variable = "WORKQUEUE_TEST_PANIC"
-	if os.Getenv(variable) != "" {
-		q := New(Options[string]{})
-		q.Add("a")
-		fn(q)
-		return
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^"+t.Name()+"$")
-	cmd.Env = append(os.Environ(), variable+"=1")
-	out, err := cmd.CombinedOutput()
-	require.Error(t, err)
-	require.NoError(t, ctx.Err(), "the panic was swallowed")
-	require.Contains(t, string(out), "panic: a defect")
 }

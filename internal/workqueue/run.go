@@ -3,6 +3,8 @@ package workqueue
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 )
@@ -21,7 +23,8 @@ type Task[K comparable] struct {
 
 // Run executes keys until ctx ends, at most slots at once, and returns when the
 // executions have ended. fn returns an error to have its key retried; ctx is its
-// context. A panic of fn is not recovered. Only one Run may run at a time.
+// context. A panic of fn is logged, and is an error of that execution: it harms no
+// other key. Only one Run may run at a time.
 func (q *Queue[K]) Run(ctx context.Context, slots int, fn func(context.Context, *Task[K]) error) {
 	var executions sync.WaitGroup
 	defer executions.Wait()
@@ -47,7 +50,13 @@ var errInterrupted = errors.New("the execution did not return")
 
 func (t *Task[K]) execute(ctx context.Context, fn func(context.Context, *Task[K]) error) {
 	err := errInterrupted
-	defer func() { t.finish(err) }()
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+			t.queue.options.Log.Error("execution panicked; retrying", "key", fmt.Sprint(t.Key), "panic", p, "stack", string(debug.Stack()))
+		}
+		t.finish(err)
+	}()
 	err = fn(ctx, t)
 }
 

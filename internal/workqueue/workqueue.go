@@ -2,6 +2,7 @@ package workqueue
 
 import (
 	"container/heap"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -22,6 +23,8 @@ type Options[K comparable] struct {
 	Parked, ParkedPerGroup int
 	// Backoff is how long a key waits after its execution has failed.
 	Backoff backoff.Policy
+	// Log gets the panics of executions; nil: nothing does.
+	Log *slog.Logger
 }
 
 // Queue holds keys until Run executes them. It is safe for concurrent use.
@@ -64,6 +67,9 @@ type usage struct{ running, parked int }
 func New[K comparable](o Options[K]) *Queue[K] {
 	if o.Group == nil {
 		o.Group = func(K) string { return "" }
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Queue[K]{
 		options: o, changed: make(chan struct{}, 1),

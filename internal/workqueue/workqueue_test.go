@@ -1,10 +1,13 @@
 package workqueue
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	goruntime "runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -243,11 +246,37 @@ func TestGoexit(t *testing.T) {
 	})
 }
 
-// A panic of the function ends the program; it is neither recovered nor delayed
-// until Run returns. The test is a child process of itself.
-func TestPanicIsNotRecovered(t *testing.T) {
-	runPanicking(t, func(q *Queue[string]) {
-		q.Run(context.Background(), 1, func(context.Context, *Task[string]) error { panic("a defect") })
+// A panic in the execution of one key is logged with its stack, is retried with
+// backoff, and harms no other key, whether or not the execution had given up its
+// key or its slot.
+func TestPanicIsRetried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var messages bytes.Buffer
+		q := New(Options[string]{Backoff: second, Log: slog.New(slog.NewTextHandler(&messages, nil))})
+		executed := map[string]int{}
+		start(t, q, 1, func(_ context.Context, task *Task[string]) error {
+			executed[task.Key]++
+			switch task.Key {
+			case "bad":
+				panic("a defect")
+			case "detached":
+				task.Detach()
+				panic("a defect")
+			case "parked":
+				task.Park()
+				panic("a defect")
+			}
+			return nil
+		})
+		for _, key := range []string{"bad", "detached", "parked", "good"} {
+			q.Add(key)
+		}
+		sleep(3500 * time.Millisecond)
+		require.Equal(t, map[string]int{"bad": 3, "detached": 1, "parked": 3, "good": 1}, executed)
+		require.Equal(t, 7, strings.Count(messages.String(), "level=ERROR"))
+		require.Contains(t, messages.String(), "key=bad")
+		require.Contains(t, messages.String(), "a defect")
+		require.Contains(t, messages.String(), "TestPanicIsRetried", "the stack")
 	})
 }
 

@@ -106,9 +106,9 @@ func newLoop(slots int, list func(context.Context) (time.Time, error), handle fu
 	retries := backoff.Policy{Min: minBackoff, Max: maxBackoff, Jitter: 0.2}
 	return &loop{
 		slots: slots, list: list, handle: handle, log: log,
-		lists: workqueue.New(workqueue.Options[struct{}]{Backoff: retries}),
+		lists: workqueue.New(workqueue.Options[struct{}]{Backoff: retries, Log: log}),
 		claims: workqueue.New(workqueue.Options[claimKey]{
-			Group: claimKey.group, PerGroup: slots / 2, Reserved: slots / 4, Backoff: retries,
+			Group: claimKey.group, PerGroup: slots / 2, Reserved: slots / 4, Backoff: retries, Log: log,
 		}),
 	}
 }

@@ -221,6 +221,7 @@ func TestLockedContainerBlocksNothing(t *testing.T) {
 			"Logs":    func(ctx context.Context) error { _, err := r.Logs(ctx, "a", time.Time{}, 1000); return err },
 			"Start":   func(ctx context.Context) error { return r.Start(ctx, "a", 1) },
 			"Destroy": func(ctx context.Context) error { return r.Destroy(ctx, "a") },
+			"events":  func(ctx context.Context) error { r.isOOMKilled(ctx, "a"); return runtime.ErrUnavailable },
 		} {
 			start := time.Now()
 			require.ErrorIs(t, call(t.Context()), runtime.ErrUnavailable, name)

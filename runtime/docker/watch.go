@@ -42,10 +42,7 @@ func (r *Runtime) watch(ctx context.Context, ready func(), onExit func(runtime.E
 	default:
 		ready()
 	}
-	tracker := newExitTracker(onExit, func(id string) bool {
-		c, err := r.api.ContainerInspect(ctx, id)
-		return err == nil && c.State.OOMKilled
-	})
+	tracker := newExitTracker(onExit, func(id string) bool { return r.isOOMKilled(ctx, id) })
 	for {
 		select {
 		case m := <-messages:
@@ -54,6 +51,16 @@ func (r *Runtime) watch(ctx context.Context, ready func(), onExit func(runtime.E
 			return r.watchError(ctx, err)
 		}
 	}
+}
+
+// isOOMKilled reports whether the engine has recorded that a container ran out of
+// memory. One about which the engine does not answer must not hold up the events
+// of the others.
+func (r *Runtime) isOOMKilled(ctx context.Context, engineID string) bool {
+	ctx, cancel := context.WithTimeoutCause(ctx, callTimeout, errCallTimeout)
+	defer cancel()
+	c, err := r.api.ContainerInspect(ctx, engineID)
+	return err == nil && c.State.OOMKilled
 }
 
 // watchError converts the end of the engine's event stream, whatever its cause.
