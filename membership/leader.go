@@ -40,12 +40,13 @@ type Callbacks struct {
 // has ended keeps its leadership but does not acquire it. It returns the error
 // of OnLead. Renew has to run concurrently.
 func (m *Member) Run(ctx context.Context, c Callbacks) error {
-	var err error
-	if term := m.campaign(ctx); term > 0 {
-		err = m.lead(ctx, term, c)
+	term, mayLead := m.campaign(ctx)
+	if !mayLead {
+		return nil
 	}
-	if !m.leads.Load() {
-		return err
+	var err error
+	if term > 0 {
+		err = m.lead(ctx, term, c)
 	}
 	resignCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), LeaseTime)
 	defer cancel()
@@ -54,21 +55,23 @@ func (m *Member) Run(ctx context.Context, c Callbacks) error {
 
 // campaign campaigns after each renewal, and returns the term when this server
 // leads, or 0 when ctx ends. The answer of a campaign may be so late that another
-// server leads by then, so a renewal confirms it.
-func (m *Member) campaign(ctx context.Context) (term int64) {
+// server leads by then, so a renewal confirms it. mayLead is false if this server
+// does not lead for sure: the answer of the last campaign was not lost.
+func (m *Member) campaign(ctx context.Context) (term int64, mayLead bool) {
 	for m.awaitRenewal(ctx) == nil {
 		term, err := m.db.Campaign(ctx, m.lease.othersTime())
+		mayLead = term > 0 || err != nil
 		if term > 0 {
 			m.leads.Store(true)
 			if err = m.renew(ctx); err == nil {
-				return term
+				return term, true
 			}
 		}
 		if err != nil && ctx.Err() == nil {
 			m.log.Warn("campaign for leadership failed; retrying", "error", err)
 		}
 	}
-	return 0
+	return 0, mayLead
 }
 
 func (m *Member) resign(ctx context.Context) error {

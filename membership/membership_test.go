@@ -261,6 +261,20 @@ func TestMembership(t *testing.T) {
 			assert.InDelta(c, 10, resumed, 2)
 			c.requireEvents("a leads")
 		},
+		"stop during a campaign": func(c *cluster) {
+			a, b := c.start("a"), c.start("b")
+			silent := func(ctx context.Context) error { return flow.Sleep(ctx, time.Hour) }
+			b.setAnswer(on("Campaign", silent))
+			a.leave()
+			c.sleep(6 * time.Second)
+			holder, _ := c.db.Term()
+			assert.Equal(c, b.db.ID(), holder)
+			c.start("c")
+			b.stop()
+			c.sleep(6 * time.Second)
+			c.requireEvents("a leads", "a ends to lead", "c leads")
+			assert.True(c, b.usesEngine(), "requests in progress")
+		},
 		"a server left with unfinished work": func(c *cluster) {
 			a := c.start("a")
 			a.db.Unfinished = func() bool { return true }

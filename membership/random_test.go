@@ -39,7 +39,7 @@ func accidents(c *cluster, random *rand.Rand) {
 	for i := range 40 {
 		c.sleep(upTo(12 * time.Second))
 		n := c.nodes[random.IntN(len(c.nodes))]
-		switch random.IntN(9) {
+		switch random.IntN(11) {
 		case 0:
 			n.disconnect()
 		case 1:
@@ -62,6 +62,18 @@ func accidents(c *cluster, random *rand.Rand) {
 				c.db.ShiftClock(upTo(time.Minute) - 30*time.Second)
 				shifted = time.Now()
 			}
+		case 9:
+			n.setAnswer(func(context.Context, string) error { return errSilent })
+		case 10:
+			unfinished := random.IntN(2) == 0
+			n.db.Unfinished = func() bool { return unfinished }
+			n.leftover = upTo(20 * time.Second)
+			n.stop()
+			c.sleep(upTo(5 * time.Second))
+			n.stopRenewing()
+			_ = n.m.Leave(c.Context()) // it fails while the database is silent
+			go func() { _ = flow.Sleep(c.Context(), time.Minute); n.kill() }()
+			c.start(fmt.Sprint("next", i))
 		case 7:
 			n.kill()
 			c.start(fmt.Sprint("next", i))

@@ -64,7 +64,7 @@ func (l *listener) listen(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // it was only used for notifications
-	if _, err := conn.Exec(ctx, `LISTEN `+l.schema.channel()); err != nil {
+	if err := l.subscribe(ctx, conn); err != nil {
 		return err
 	}
 	if err := l.db.verifyBuffer(ctx); err != nil {
@@ -79,6 +79,13 @@ func (l *listener) listen(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+func (l *listener) subscribe(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, readRetryTimeout)
+	defer cancel()
+	_, err := conn.Exec(ctx, `LISTEN `+l.schema.channel())
+	return err
 }
 
 // poll reads the events that the buffer does not have. It reads the log's end

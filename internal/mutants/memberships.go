@@ -167,6 +167,12 @@ var memberships = []mutation{
 		new:  `if err == nil {`,
 	},
 	{
+		desc: "a server that stops keeps a leadership of which it was not told", test: "TestMembership",
+		file: "membership/leader.go",
+		old:  `mayLead = term > 0 || err != nil`,
+		new:  `mayLead = term > 0`,
+	},
+	{
 		desc: "work without a server is looked for once", test: "TestMembership",
 		file: "membership/leader.go",
 		old:  `time.Now().Add(orphansInterval)`,
