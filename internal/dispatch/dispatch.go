@@ -139,13 +139,15 @@ func follow(ctx context.Context, log Log, advance func(ctx context.Context) time
 		if wait <= 0 {
 			continue
 		}
-		retry := time.NewTimer(wait)
+		var retry <-chan time.Time
+		if wait < untilChanged {
+			retry = time.After(wait)
+		}
 		select {
 		case <-ctx.Done():
 		case <-changed:
-		case <-retry.C:
+		case <-retry:
 		}
-		retry.Stop()
 	}
 }
 
