@@ -43,8 +43,8 @@ type postgresWriter struct {
 	self    *atomic.Pointer[membership.Replica] // the server whose fence is checked
 	publish func([]activity.Event)              // receives committed events, before update returns
 	catchUp func(context.Context) error         // reads events that were committed and not published
-	// stopsWithCaller is whether the end of a caller's context stops its change at
-	// once, with an unknown outcome.
+	// stopsWithCaller is whether the end of a caller's context, or of txTimeout,
+	// stops its change at once, with an unknown outcome.
 	stopsWithCaller bool
 
 	mu     sync.RWMutex // held for reading by changes in progress; guards closed
@@ -61,6 +61,11 @@ func (w *postgresWriter) update(ctx context.Context, f func(*tx) error) error {
 	defer w.mu.RUnlock()
 	if w.closed {
 		return ErrClosed
+	}
+	if w.stopsWithCaller { // changes wait for a connection as long as their callers do
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, txTimeout)
+		defer cancel()
 	}
 	deadline := time.Now().Add(readRetryTimeout)
 	wait := retries.Retries()
@@ -98,9 +103,12 @@ func (w *postgresWriter) tryOnce(ctx context.Context, f func(*tx) error) error {
 // transaction has begun, the end of ctx does not stop it, unless
 // w.stopsWithCaller.
 func (w *postgresWriter) transact(ctx context.Context, f func(*tx) error) (id txID, err error) {
-	conn, err := w.acquire(ctx)
+	conn, err := w.pool.Acquire(ctx)
 	if err != nil {
-		return id, err
+		if cause := context.Cause(ctx); cause != nil {
+			return id, cause
+		}
+		return id, translateError(err)
 	}
 	defer conn.Release()
 	ctx, cancel := w.limit(ctx)
@@ -121,23 +129,6 @@ func (w *postgresWriter) transact(ctx context.Context, f func(*tx) error) (id tx
 		w.publish(t.events)
 	}
 	return s.id, nil
-}
-
-// acquire returns a connection, or ErrUnavailable when there is none within
-// txTimeout.
-func (w *postgresWriter) acquire(ctx context.Context) (*pgxpool.Conn, error) {
-	limited, cancel := context.WithTimeout(ctx, txTimeout)
-	defer cancel()
-	conn, err := w.pool.Acquire(limited)
-	switch {
-	case err == nil:
-		return conn, nil
-	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
-	case limited.Err() != nil:
-		return nil, fmt.Errorf("%w: no connection within %s (%w)", ErrUnavailable, txTimeout, err)
-	}
-	return nil, translateError(err)
 }
 
 // limit returns the context of a transaction.
