@@ -42,6 +42,10 @@ var ErrAborted = errors.New("the claim was released before it was active")
 // runCall runs a call and publishes its result to the waiters.
 func (s *Service) runCall(ctx context.Context, call *call, r Request, w *workload.Workload, record pool.Record) (Claim, bool, error) {
 	defer call.End()
+	if err := context.Cause(call.Context()); err != nil {
+		call.SetResult(Claim{}, err)
+		return Claim{}, false, err // the server stops
+	}
 	c, created, err := s.acquire(ctx, call.Context(), call.Arg.claimID, r, w, record)
 	shared := err
 	if call.Context().Err() == nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {

@@ -266,3 +266,106 @@ func TestWaitQueueNoOvertaking(t *testing.T) {
 		require.Equal(t, "newcomer", <-got)
 	})
 }
+
+// Claims that wait while their workload is applied get a container of the new
+// revision, and do not block the claims behind them.
+func TestWaitingClaimsFollowTheNewRevision(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply(smallWorkload(1))
+		held := h.Claim("w", "held")
+		var g errgroup.Group
+		start := time.Now()
+		claimFor := func(tenant string) {
+			g.Go(func() error {
+				c, _, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: tenant, Wait: time.Minute})
+				if err != nil {
+					return fmt.Errorf("%s after %s: %w", tenant, time.Since(start), err)
+				}
+				<-time.After(time.Second)
+				_, err = h.Releases.Release(t.Context(), c.ID, release.Request{})
+				return err
+			})
+			synctest.Wait()
+		}
+		claimFor("t0")
+		claimFor("t1")
+		h.Apply(flowtest.Edit(smallWorkload(1), "[box, idle]", "[box, idle, v2]"))
+		claimFor("new")
+		h.Release(held)
+		require.NoError(t, g.Wait())
+		require.Less(t, time.Since(start), time.Minute)
+	})
+}
+
+// A claim that waits does not keep other tenants from the containers that are
+// kept for them, which it could not get either.
+func TestWaitingClaimDoesNotBlockOwnContainers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply("id: w\nimage: box\ncommand: [box, idle]\npool: { min_idle: 0, max_size: 3 }\n")
+		kept := h.Release(h.Claim("w", "ada"))
+		h.RT.Break("create", runtime.ErrImageUnavailable)
+		var g errgroup.Group
+		g.Go(func() error {
+			_, _, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "mallory", Wait: time.Hour})
+			if _, unavailable := errors.AsType[*claim.UnavailableError](err); !unavailable {
+				return fmt.Errorf("mallory: %w", err)
+			}
+			return nil
+		})
+		<-time.After(30 * time.Second)
+		require.Equal(t, 1, h.Pools.Queue.Waiting("w"))
+		c, _, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
+		require.NoError(t, err)
+		require.Equal(t, []string{string(claim.Affinity), kept.Container}, []string{string(c.Source), c.Container})
+		require.NoError(t, g.Wait())
+	})
+}
+
+// A caller waits no longer than it asked for, also if it waited for another
+// caller's claim at first.
+func TestJoinerWaitsNoLongerThanItsWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply(smallWorkload(1))
+		h.Claim("w", "held")
+		unavailable := func(wait time.Duration) error {
+			start := time.Now()
+			_, _, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada", Wait: wait})
+			if _, ok := errors.AsType[*claim.UnavailableError](err); !ok || time.Since(start) != wait {
+				return fmt.Errorf("after %s: %w", time.Since(start), err)
+			}
+			return nil
+		}
+		var g errgroup.Group
+		g.Go(func() error { return unavailable(59 * time.Second) })
+		synctest.Wait()
+		require.NoError(t, unavailable(time.Minute))
+		require.NoError(t, g.Wait())
+	})
+	t.Run("the other caller cancels", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			h := flowtest.New(t)
+			_, unblock := h.RT.Block("create") // so that a caller without a wait time waits
+			defer unblock()
+			h.Apply(smallWorkload(1))
+			ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+			defer cancel()
+			var g errgroup.Group
+			g.Go(func() error {
+				_, _, err := h.Claims.Claim(ctx, claim.Request{Workload: "w", Tenant: "ada", Wait: time.Hour})
+				if !errors.Is(err, context.DeadlineExceeded) {
+					return fmt.Errorf("the other caller: %w", err)
+				}
+				return nil
+			})
+			synctest.Wait()
+			start := time.Now()
+			_, _, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada", Wait: time.Minute})
+			require.Error(t, err)
+			require.Less(t, time.Since(start), 91*time.Second, "one attempt is left")
+			require.NoError(t, g.Wait())
+		})
+	})
+}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hostler/hostler/internal/flow"
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/workload"
 )
 
 // defaultWait is how long a claim waits for a container that is being created
@@ -20,7 +21,11 @@ var errNotRecorded = errors.New("claim not recorded")
 // reserve reserves a container for the claim. With the tenant's existing claim
 // there is nothing left to do.
 func (a *acquisition) reserve(ctx context.Context) error {
-	if err := a.findContainer(ctx); err != nil {
+	err := a.findContainer(ctx)
+	if err != nil && a.claim.State != "" && errors.Is(err, ctx.Err()) {
+		return a.waitCanceled(ctx) // also if a read was interrupted
+	}
+	if err != nil {
 		return err
 	}
 	if a.existing {
@@ -55,7 +60,7 @@ func (a *acquisition) findContainer(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return a.waitCanceled(ctx)
+			return ctx.Err()
 		case <-deadline.C:
 			return a.waitTimedOut(ctx)
 		case <-waiter.Ready():
@@ -72,14 +77,18 @@ func (a *acquisition) findContainer(ctx context.Context) error {
 	}
 }
 
-// tryReserve tries to reserve a container once.
-func (a *acquisition) tryReserve(ctx context.Context, enqueueOnly bool) error {
-	if a.record.Draining {
-		enqueueOnly = true
+// tryReserve tries to reserve a container once. When the claim is queued behind
+// others, it gets only a container that is kept for its tenant, which none of
+// them could get.
+func (a *acquisition) tryReserve(ctx context.Context, queued bool) error {
+	if err := a.refresh(ctx); err != nil {
+		return err
 	}
+	isKept := a.current.Pool.Reuse == workload.ReuseSameTenant
 	c, err := a.store.Reserve(context.WithoutCancel(ctx), Reservation{
 		Claim: a.claim.ID, Workload: a.claim.Workload, Tenant: a.claim.Tenant,
-		Revision: a.record.Revision, Reuse: a.current.Pool.Reuse, EnqueueOnly: enqueueOnly,
+		Revision: a.record.Revision, Reuse: a.current.Pool.Reuse,
+		EnqueueOnly: a.record.Draining || queued && !isKept, OwnOnly: queued,
 	})
 	if err != nil && !errors.Is(err, ErrNoIdleContainer) {
 		if a.claim.State == "" {
@@ -98,7 +107,7 @@ func (a *acquisition) tryReserve(ctx context.Context, enqueueOnly bool) error {
 		if err := a.failStale(context.WithoutCancel(ctx), c, serverStoppedReason); err != nil {
 			return fmt.Errorf("%w: %w", errNotRecorded, err)
 		}
-		return a.tryReserve(ctx, enqueueOnly)
+		return a.tryReserve(ctx, queued)
 	case a.existing && c.State != Active:
 		return fmt.Errorf("%w: %w: claim %s is %s", errNotRecorded, ErrReleasing, c.ID, c.State)
 	}
@@ -107,6 +116,21 @@ func (a *acquisition) tryReserve(ctx context.Context, enqueueOnly bool) error {
 		err = ErrNoIdleContainer
 	}
 	return err
+}
+
+// refresh reads the workload again, if time may have passed since it was read: a
+// claim that waits for a container of an old revision may wait in vain, and with
+// it all that are queued behind it.
+func (a *acquisition) refresh(ctx context.Context) error {
+	if a.claim.State == "" {
+		return nil // this is the first attempt
+	}
+	w, record, err := a.pools.Catalog.Current(ctx, a.claim.Workload)
+	if err != nil {
+		return err
+	}
+	a.current, a.record = w, record
+	return nil
 }
 
 // waitCanceled returns the error of a canceled wait: errCallerCanceled, or the

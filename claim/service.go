@@ -81,8 +81,11 @@ func (s *Service) Claim(ctx context.Context, r Request) (c Claim, created bool, 
 	if err := checkTenant(r.Tenant); err != nil {
 		return Claim{}, false, err
 	}
-	start := time.Now()
+	waits, deadline := r.Wait > 0, time.Now().Add(r.Wait)
 	for {
+		if waits {
+			r.Wait = max(time.Until(deadline), 1) // 0 has another meaning
+		}
 		w, record, err := s.pools.Catalog.Current(ctx, r.Workload)
 		if err != nil {
 			return Claim{}, false, err
@@ -108,7 +111,7 @@ func (s *Service) Claim(ctx context.Context, r Request) (c Claim, created bool, 
 		}
 		// The other caller's wait time may have been shorter than this one's.
 		_, unavailable := errors.AsType[*UnavailableError](err)
-		if errors.Is(err, errCallerCanceled) || unavailable && time.Since(start) < r.Wait {
+		if errors.Is(err, errCallerCanceled) || unavailable && time.Now().Before(deadline) {
 			continue
 		}
 		return c, created, err
@@ -157,12 +160,12 @@ func (s *Service) IdleTTL(ctx context.Context, workload string) time.Duration {
 	return w.Pool.ClaimIdleTTL
 }
 
-// Close cancels every claim and every upload in progress, because the server
-// stops. Releases must be closed before: a release that is not closed would
+// Close cancels every claim and every upload in progress, and later ones,
+// because the server stops. Releases must be closed before: a release that is not closed would
 // treat its canceled upload as failed.
 func (s *Service) Close(cause error) {
-	s.StateSync.cancelUploads(cause)
-	s.calls.CancelAll(cause)
+	s.StateSync.close(cause)
+	s.calls.Close(cause)
 }
 
 // newID returns a claim id that sorts by time.

@@ -26,8 +26,9 @@ type StateSync struct {
 	rt    containers
 	log   *slog.Logger
 
-	mu      sync.Mutex // guards uploads
+	mu      sync.Mutex // guards the fields below
 	uploads map[string]*uploadOp
+	closed  error // why no upload starts
 }
 
 // containers is the part of the runtime that StateSync uses.
@@ -212,6 +213,10 @@ func (ss *StateSync) startUpload(ctx context.Context, c Claim) (context.Context,
 	for {
 		ss.mu.Lock()
 		other := ss.uploads[c.ID]
+		if err := ss.closed; err != nil {
+			ss.mu.Unlock()
+			return ctx, nil, err
+		}
 		if other == nil {
 			ctx, cancel := context.WithCancelCause(ctx)
 			op := &uploadOp{cancel, make(chan struct{})}
@@ -247,10 +252,11 @@ func (ss *StateSync) AbortUpload(id string) {
 	}
 }
 
-// cancelUploads cancels the uploads in progress.
-func (ss *StateSync) cancelUploads(cause error) {
+// close cancels the uploads in progress, and later ones.
+func (ss *StateSync) close(cause error) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
+	ss.closed = cause
 	for _, op := range ss.uploads {
 		op.cancel(cause)
 	}

@@ -26,7 +26,8 @@ type Store interface {
 	// claimed ones of older revisions, or of an older version that this server
 	// supports. Within each group the longest idle is first. Without a match the
 	// error is ErrNoIdleContainer: the Pending claim stays, and is returned with
-	// the error. With r.EnqueueOnly no container is reserved.
+	// the error. With r.EnqueueOnly no container is reserved, and with r.OwnOnly
+	// only one of this tenant's own.
 	Reserve(ctx context.Context, r Reservation) (Claim, error)
 	// UpdateClaim applies a change if the claim is in one of the states m.From
 	// and m.If returns true. Otherwise the error is pool.ErrConflict. A change
@@ -52,6 +53,7 @@ type Reservation struct {
 	Revision    string // the workload's current one
 	Reuse       workload.Reuse
 	EnqueueOnly bool // add the claim but reserve no container: others wait before it
+	OwnOnly     bool // reserve only the tenant's own container
 }
 
 // Filter selects claims. Empty fields match all.

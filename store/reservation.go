@@ -136,7 +136,7 @@ func addPendingClaim(t *tx, c claim.Claim) (claim.Claim, error) {
 func pickContainer(t *tx, r claim.Reservation, c *claim.Claim) error {
 	for _, p := range preferences {
 		args := p.args(r, t.protocols)
-		if args == nil {
+		if args == nil || r.OwnOnly && p.source != claim.Affinity {
 			continue
 		}
 		k, err := scanContainer(t.query(p.query, args...))

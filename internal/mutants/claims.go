@@ -118,6 +118,70 @@ var claims = []mutation{
 `,
 	},
 	{
+		desc: "a waiting claim does not follow a new revision", test: "TestWaitingClaimsFollowTheNewRevision",
+		file: "claim/reserve.go",
+		old: `	if a.claim.State == "" {
+		return nil // this`,
+		new: `	if a.claim.State != Active {
+		return nil // this`,
+	},
+	{
+		desc: "waiting claims keep tenants from their own containers", test: "TestWaitingClaimDoesNotBlockOwnContainers",
+		file: "claim/reserve.go",
+		old:  `isKept := a.current.Pool.Reuse == workload.ReuseSameTenant`,
+		new:  `isKept := a.current.Pool.Reuse == workload.Reuse("none")`,
+	},
+	{
+		desc: "a new claim overtakes the waiting ones where containers are kept", test: "TestIdleContainerIsNotReserved",
+		file: "claim/reserve.go",
+		old:  `, OwnOnly: queued,`,
+		new:  `,`,
+	},
+	{
+		desc: "a draining pool gives containers to their tenants", test: "TestIdleContainerIsNotReserved",
+		file: "claim/reserve.go",
+		old:  `EnqueueOnly: a.record.Draining || queued`,
+		new:  `EnqueueOnly: queued`,
+	},
+	{
+		desc: "a claim that is released during a read has failed for another reason", test: "TestAbortDuringRead",
+		file: "claim/reserve.go",
+		old:  `errors.Is(err, ctx.Err()) {`,
+		new:  `errors.Is(err, pool.ErrFull) {`,
+	},
+	{
+		desc: "a caller who joined waits for its whole wait time again", test: "TestJoinerWaitsNoLongerThanItsWait",
+		file: "claim/service.go",
+		old:  `max(time.Until(deadline), 1)`,
+		new:  `max(r.Wait, 1)`,
+	},
+	{
+		desc: "a caller whose wait time has elapsed waits for a container that is being created", test: "TestJoinerWaitsNoLongerThanItsWait",
+		file: "claim/service.go",
+		old:  `max(time.Until(deadline), 1)`,
+		new:  `max(time.Until(deadline), 0)`,
+	},
+	{
+		desc: "a claim can start after the service was closed", test: "TestNothingBeginsAfterClose",
+		file: "claim/service.go",
+		old:  `s.calls.Close(cause)`,
+		new:  `s.calls.CancelAll(cause)`,
+	},
+	{
+		desc: "a claim after the service was closed takes a container", test: "TestNothingBeginsAfterClose",
+		file: "claim/inflight.go",
+		old: `	if err := context.Cause(call.Context()); err != nil {
+`,
+		new: `	if err := context.Cause(call.Context()); err == ErrAborted {
+`,
+	},
+	{
+		desc: "an upload can start after the service was closed", test: "TestNothingBeginsAfterClose",
+		file: "claim/statesync.go",
+		old: `	ss.closed = cause
+`,
+	},
+	{
 		desc: "a claim tries one container too many", test: "TestClaimTriesAtMostThreeContainers",
 		file: "claim/steps.go",
 		old:  `attempts < maxContainers &&`,

@@ -42,4 +42,10 @@ var stores = []mutation{
 		old:  "types: sqlTypes{Key: `TEXT COLLATE \"C\"`, Int: \"BIGINT\", Blob: \"BYTEA\"},",
 		new:  `types: sqliteDialect.types,`,
 	},
+	{
+		desc: "a claim that may get only its tenant's own container gets another", test: "TestSQLite",
+		file: "store/reservation.go",
+		old:  `if args == nil || r.OwnOnly && p.source != claim.Affinity {`,
+		new:  `if args == nil {`,
+	},
 }

@@ -172,7 +172,16 @@ func reserveWaits(t *testing.T, s Store) {
 	other.EnqueueOnly = true
 	_, err = s.Reserve(ctx, other)
 	require.ErrorIs(t, err, claim.ErrNoIdleContainer)
-	r.EnqueueOnly = false
+	r.EnqueueOnly, r.OwnOnly = false, true
+	_, err = s.Reserve(ctx, r)
+	require.ErrorIs(t, err, claim.ErrNoIdleContainer, "it is not her own")
+	own := newReservation("eve")
+	own.OwnOnly, own.Reuse = true, workload.ReuseSameTenant
+	eves := addIdleContainer(t, s, rev, "eve")
+	got, err := s.Reserve(ctx, own)
+	require.NoError(t, err)
+	require.Equal(t, eves, got.Container)
+	r.OwnOnly = false
 	c, err = s.Reserve(ctx, r)
 	require.NoError(t, err)
 	require.Equal(t, id, c.Container)

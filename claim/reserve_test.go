@@ -1,0 +1,91 @@
+package claim_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/e2e/flowtest"
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/store"
+)
+
+// A claim does not get a fresh container while others wait for one, and not even
+// its tenant's own while the pool is draining.
+func TestIdleContainerIsNotReserved(t *testing.T) {
+	for name, c := range map[string]struct {
+		owner                string
+		draining, othersWait bool
+	}{
+		"fresh, others wait":         {"", false, true},
+		"own, draining":              {"ada", true, false},
+		"own, draining, others wait": {"ada", true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := flowtest.NewStopped(t)
+				r := h.Apply("id: w\nimage: box\ncommand: [box, idle]\npool: { min_idle: 0, max_size: 3 }\n").Record
+				idle := pool.Container{ID: "idle", Workload: "w", Revision: r.Revision, State: pool.Creating, Fence: 1, Protocol: h.RT.Protocols().Current}
+				require.NoError(t, h.DB.AddContainer(t.Context(), idle, 3))
+				_, err := h.DB.UpdateContainer(t.Context(), pool.Ready(idle.ID, func(k *pool.Container) { k.Health, k.Tenant = pool.Healthy, c.owner }))
+				require.NoError(t, err)
+				if c.draining {
+					_, err := h.Pools.Drain(t.Context(), "w")
+					require.NoError(t, err)
+				}
+				if c.othersWait {
+					defer h.Pools.Queue.Add("w").Remove()
+				}
+				_, _, err = h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada", Wait: time.Second})
+				u, ok := errors.AsType[*claim.UnavailableError](err)
+				require.True(t, ok, "%v", err)
+				require.Equal(t, c.draining, u.Reason == claim.Draining)
+				require.Equal(t, 1, h.Count("w", pool.Idle))
+			})
+		})
+	}
+}
+
+// hungWorkloads is a store that answers only one read of a workload.
+type hungWorkloads struct {
+	*store.DB
+	reads *atomic.Int32
+}
+
+func (s hungWorkloads) Workload(ctx context.Context, id string) (pool.Record, error) {
+	if s.reads.Add(1) > 1 {
+		<-ctx.Done()
+		return pool.Record{}, ctx.Err()
+	}
+	return s.DB.Workload(ctx, id)
+}
+
+// A claim that is released while it waits, or reads its workload again, ends with
+// that as the cause.
+func TestAbortDuringRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.NewStopped(t)
+		h.Apply(smallWorkload(1))
+		hooks := flowtest.HookRunner(h.RT, h.DB)
+		pools := pool.New(hungWorkloads{h.DB, new(atomic.Int32)}, h.RT, hooks, nil, slog.New(slog.DiscardHandler))
+		claims := claim.NewService(h.DB, pools, h.RT, hooks, nil, slog.New(slog.DiscardHandler))
+		result := make(chan error, 1)
+		go func() {
+			_, _, err := claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada", Wait: time.Hour})
+			result <- err
+		}()
+		synctest.Wait()
+		pending, err := h.DB.Claims(t.Context(), claim.Filter{Tenant: "ada"})
+		require.NoError(t, err)
+		require.Len(t, pending, 1)
+		require.NoError(t, claims.Abort(t.Context(), pending[0]))
+		require.ErrorIs(t, <-result, claim.ErrAborted)
+	})
+}
