@@ -3,12 +3,15 @@ package release_test
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
@@ -211,5 +214,52 @@ func TestFenceGrowsWithEachFlow(t *testing.T) {
 			require.Equal(t, pool.Idle, k.State, k.Reason)
 		}
 		require.ErrorIs(t, h.RT.Restart(t.Context(), first.Container, first.ContainerFence), runtime.ErrStaleFence)
+	})
+}
+
+// slowStore is a store whose first UpdateClaim blocks until it is opened.
+type slowStore struct {
+	claim.Store
+	once *sync.Once
+	open chan struct{}
+}
+
+func (s slowStore) UpdateClaim(ctx context.Context, m claim.Transition) (claim.Claim, error) {
+	s.once.Do(func() { <-s.open })
+	if err := ctx.Err(); err != nil {
+		return claim.Claim{}, err
+	}
+	return s.Store.UpdateClaim(ctx, m)
+}
+
+// A caller who cancels while a pending claim is aborted does not cancel the
+// callers who wait for the same release.
+func TestJoinersOfReleaseSurviveCanceledCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply(hookedWorkload)
+		pending, err := h.DB.Reserve(t.Context(), claim.Reservation{Claim: "c", Workload: "w", Tenant: "ada", EnqueueOnly: true})
+		require.ErrorIs(t, err, claim.ErrNoIdleContainer)
+		log, hookRunner := slog.New(slog.DiscardHandler), flowtest.HookRunner(h.RT, h.DB)
+		db := slowStore{h.DB, new(sync.Once), make(chan struct{})}
+		claims := claim.NewService(db, h.Pools, h.RT, hookRunner, nil, log)
+		releases := release.NewService(h.DB, claims, h.Pools, h.RT, hookRunner, log)
+		ctx, cancel := context.WithCancel(t.Context())
+		var firstCaller, joiner errgroup.Group
+		releaseWith := func(ctx context.Context) func() error {
+			return func() error {
+				_, err := releases.Release(ctx, pending.ID, release.Request{})
+				return err
+			}
+		}
+		firstCaller.Go(releaseWith(ctx))
+		synctest.Wait()
+		joiner.Go(releaseWith(t.Context()))
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		close(db.open)
+		require.ErrorIs(t, firstCaller.Wait(), context.Canceled)
+		require.NoError(t, joiner.Wait())
 	})
 }

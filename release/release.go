@@ -166,22 +166,10 @@ func (s *Service) Interrupted() <-chan struct{} { return s.interrupted }
 // Failed returns a channel that receives when a release has failed.
 func (s *Service) Failed() <-chan struct{} { return s.failed }
 
-// awaitSettled returns a claim that is no longer pending: a pending claim is
-// aborted. It waits for a release on another server.
+// awaitSettled returns a claim that is no longer pending, and that no other
+// server is releasing.
 func (s *Service) awaitSettled(ctx context.Context, id string, r Request) (claim.Claim, error) {
-	c, err := s.store.Claim(ctx, id)
-	if err == nil && c.State == claim.Pending {
-		if err := s.claims.Abort(ctx, c); err != nil {
-			return c, fmt.Errorf("abort claim %s: %w", id, err)
-		}
-		c, err = s.store.Claim(ctx, id)
-	}
-	if err == nil && c.State == claim.Releasing && s.claims.IsOwnedByPeer(c) {
-		if err := s.addDiscard(ctx, id, r); err != nil {
-			return c, err
-		}
-		c, err = s.claims.WaitForPeer(ctx, c)
-	}
+	c, err := s.settle(ctx, id, r)
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("%w: %w", errCallerCanceled, context.Cause(ctx))
 	}
@@ -189,6 +177,24 @@ func (s *Service) awaitSettled(ctx context.Context, id string, r Request) (claim
 		return claim.Claim{}, fmt.Errorf("claim %s: %w", id, err)
 	}
 	return c, nil
+}
+
+// settle aborts a pending claim, and waits for a release on another server.
+func (s *Service) settle(ctx context.Context, id string, r Request) (claim.Claim, error) {
+	c, err := s.store.Claim(ctx, id)
+	if err == nil && c.State == claim.Pending {
+		if err := s.claims.Abort(ctx, c); err != nil {
+			return c, fmt.Errorf("abort: %w", err)
+		}
+		c, err = s.store.Claim(ctx, id)
+	}
+	if err != nil || c.State != claim.Releasing || !s.claims.IsOwnedByPeer(c) {
+		return c, err
+	}
+	if err := s.addDiscard(ctx, id, r); err != nil {
+		return c, err
+	}
+	return s.claims.WaitForPeer(ctx, c)
 }
 
 // addDiscard adds the discard of a second caller to the release in progress.

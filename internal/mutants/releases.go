@@ -224,9 +224,59 @@ var releases = []mutation{
 	{
 		desc: "a failed upload is retried at once", test: "TestFailedPeriodicUploadWaits",
 		file: "release/schedule/uploads.go", pkg: "release",
-		old: `return workqueue.RetryAfter(interval, err)`,
-		new: `_ = workqueue.RetryAfter
-	return nil`,
+		old: `		s.failedUploads.record(id)
+`,
+	},
+	{
+		desc: "a failed upload is forgotten while its claim is active", test: "TestFailedPeriodicUploadWaits",
+		file: "release/schedule/uploads.go", pkg: "release",
+		old: `return !listed[id] })`,
+		new: `return listed[id] })`,
+	},
+	{
+		desc: "a failed upload waits for an old interval", test: "TestShorterIntervalCountsAfterFailedUpload",
+		file: "release/schedule/schedule.go", pkg: "release",
+		old: `			return l.handle(ctx, t.Key.id)
+`,
+		new: `			if err := l.handle(ctx, t.Key.id); err != nil {
+				return workqueue.RetryAfter(24*time.Hour, err)
+			}
+			return nil
+`,
+	},
+	{
+		desc: "the revision of an upload that cannot be read is not reported", test: "TestUnreadableWorkloadIsLogged",
+		file: "release/schedule/uploads.go", pkg: "release",
+		old: `err == nil && created.Sync == nil {`,
+		new: `err != nil || created.Sync == nil {`,
+	},
+	{
+		desc: "a workload that cannot be read is not reported", test: "TestUnreadableWorkloadIsLogged",
+		file: "release/schedule/active.go", pkg: "release",
+		old: `			if ctx.Err() == nil {`,
+		new: `			if ctx.Err() != nil {`,
+	},
+	{
+		desc: "a workload that cannot be read keeps the claims of others from being listed", test: "TestUnreadableWorkloadDoesNotBlockOthers",
+		file: "release/schedule/active.go", pkg: "release",
+		old: `			continue
+		}
+		d := `,
+		new: `			return due, next, err
+		}
+		d := `,
+	},
+	{
+		desc: "a workload that cannot be read keeps the releases of others from being retried", test: "TestUnreadableWorkloadDoesNotBlockOthers",
+		file: "release/schedule/retries.go", pkg: "release",
+		old: `			s.due.add(c) // so that`,
+		new: `			return next, err // so that`,
+	},
+	{
+		desc: "a caller who cancels during an abort cancels those who wait with it", test: "TestJoinersOfReleaseSurviveCanceledCaller",
+		file: "release/release.go",
+		old:  `err = fmt.Errorf("%w: %w", errCallerCanceled, context.Cause(ctx))`,
+		new:  `err = context.Cause(ctx)`,
 	},
 	{
 		desc: "a failed release does not wake the loops", test: "TestReleaseIsRetriedSoon",

@@ -10,6 +10,7 @@ import (
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/workload"
 )
 
 // listDue adds the idle claims and the failed releases that are due, and returns
@@ -23,42 +24,22 @@ func (s *Scheduler) listDue(ctx context.Context) (time.Time, error) {
 // listIdle adds the idle claims of all pools, and returns when to list again.
 func (s *Scheduler) listIdle(ctx context.Context) (time.Time, error) {
 	now := time.Now()
-	next := now.Add(maxListInterval)
 	records, err := s.pools.Workloads(ctx)
 	if err != nil {
-		return next, fmt.Errorf("list the workloads: %w", err)
+		return now.Add(maxListInterval), fmt.Errorf("list the workloads: %w", err)
 	}
 	s.window.record(now)
-	for _, r := range records {
-		ttl := s.idleTTL(ctx, r.ID)
-		if ttl <= 0 {
-			continue
-		}
-		claims, err := s.store.Claims(ctx, claim.Filter{Workload: r.ID, States: []claim.State{claim.Active}})
-		if err != nil {
-			return next, fmt.Errorf("list the claims of %s: %w", r.ID, err)
-		}
-		next = earliest(next, now.Add(ttl)) // a claim may just have become active
-		for _, c := range claims {
-			if at := s.window.releaseAt(s.claims.LastSeen(c).Add(ttl), ttl); at.After(now) {
-				next = earliest(next, at)
-			} else {
-				s.due.add(c)
-			}
-		}
+	idle, next, err := s.listActive(ctx, now, records, idleTTL, func(c claim.Claim, ttl time.Duration) time.Time {
+		return s.window.releaseAt(s.claims.LastSeen(c).Add(ttl), ttl)
+	})
+	for _, c := range idle {
+		s.due.add(c)
 	}
-	return next, nil
+	return next, err
 }
 
-// idleTTL returns the claim_idle_ttl of a workload; 0 if it has none, or is
-// deleted.
-func (s *Scheduler) idleTTL(ctx context.Context, workload string) time.Duration {
-	w, _, err := s.pools.Catalog.Current(ctx, workload)
-	if err != nil {
-		return 0
-	}
-	return w.Pool.ClaimIdleTTL
-}
+// idleTTL is the claim_idle_ttl of a workload's pool.
+func idleTTL(w *workload.Workload) time.Duration { return w.Pool.ClaimIdleTTL }
 
 // releaseDue releases a claim that is still due: it is idle, or its release has
 // failed.
@@ -70,11 +51,7 @@ func (s *Scheduler) releaseDue(ctx context.Context, id string) error {
 	}
 	switch c.State {
 	case claim.Active:
-		ttl := s.idleTTL(ctx, c.Workload)
-		s.window.record(now)
-		if ttl > 0 && !s.window.releaseAt(s.claims.LastSeen(c).Add(ttl), ttl).After(now) {
-			err = s.releaseIfIdle(ctx, c, ttl, now)
-		}
+		err = s.releaseIfIdle(ctx, c, now)
 	case claim.ReleaseFailed:
 		err = s.retry(ctx, c, now)
 	}
@@ -82,14 +59,23 @@ func (s *Scheduler) releaseDue(ctx context.Context, id string) error {
 }
 
 // releaseIfIdle releases a claim, unless its tenant has become active.
-func (s *Scheduler) releaseIfIdle(ctx context.Context, c claim.Claim, ttl time.Duration, now time.Time) error {
+func (s *Scheduler) releaseIfIdle(ctx context.Context, c claim.Claim, now time.Time) error {
+	w, err := s.current(ctx, c.Workload)
+	if err != nil {
+		return err
+	}
+	ttl := idleTTL(w)
+	s.window.record(now)
+	if ttl <= 0 || s.window.releaseAt(s.claims.LastSeen(c).Add(ttl), ttl).After(now) {
+		return nil
+	}
 	if changed, err := s.stateChangedSince(ctx, c, now.Add(-ttl)); changed || err != nil {
 		return err
 	}
 	// The tenant may have been active in the meantime: the release may have
 	// waited for a slot, and the scan may have recorded activity.
 	idle := func(c claim.Claim) bool { return c.State == claim.Active && !s.claims.LastSeen(c).Add(ttl).After(now) }
-	c, err := s.store.Claim(ctx, c.ID)
+	c, err = s.store.Claim(ctx, c.ID)
 	if err != nil || !idle(c) {
 		return err
 	}

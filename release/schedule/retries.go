@@ -2,12 +2,10 @@ package schedule
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/hostler/hostler/claim"
-	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/release"
 )
 
@@ -55,7 +53,7 @@ func (s *Scheduler) listRetries(ctx context.Context) (time.Time, error) {
 		at, _, err := s.nextRetry(ctx, c)
 		switch {
 		case err != nil:
-			return next, err
+			s.due.add(c) // so that its error is reported, and keeps no other claim
 		case at.IsZero():
 		case at.After(now):
 			next = earliest(next, at)
@@ -87,10 +85,11 @@ func (s *Scheduler) nextRetry(ctx context.Context, c claim.Claim) (time.Time, re
 	if c.Discard || c.FailureReason != claim.FailedByTenant || c.FailedAt == nil {
 		return at, retryRequest, nil
 	}
-	ttl, err := s.failedTTL(ctx, c.Workload)
-	if err != nil || ttl <= 0 {
+	w, err := s.current(ctx, c.Workload)
+	if err != nil || w.Pool.ReleaseFailedTTL <= 0 {
 		return at, retryRequest, err
 	}
+	ttl := w.Pool.ReleaseFailedTTL
 	end := c.FailedAt.Add(ttl)
 	if !at.IsZero() && at.Before(end) {
 		return at, retryRequest, nil
@@ -101,17 +100,4 @@ func (s *Scheduler) nextRetry(ctx context.Context, c claim.Claim) (time.Time, re
 			return now.State == claim.ReleaseFailed && now.FailureReason == claim.FailedByTenant && now.Failures >= c.Failures
 		},
 	}, nil
-}
-
-// failedTTL returns the release_failed_ttl of a workload. While the workload is
-// being deleted, the last applied file counts.
-func (s *Scheduler) failedTTL(ctx context.Context, workload string) (time.Duration, error) {
-	w, _, err := s.pools.Catalog.Current(ctx, workload)
-	if errors.Is(err, pool.ErrWorkloadNotFound) {
-		return 0, nil // it has no containers either
-	}
-	if err != nil {
-		return 0, err
-	}
-	return w.Pool.ReleaseFailedTTL, nil
 }

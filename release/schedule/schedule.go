@@ -52,6 +52,8 @@ type Scheduler struct {
 	log      *slog.Logger
 	window   activityWindow
 
+	failedUploads failedUploads
+
 	resumes, due, uploads *loop
 }
 

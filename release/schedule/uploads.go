@@ -4,84 +4,86 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/hostler/hostler/claim"
-	"github.com/hostler/hostler/internal/workqueue"
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/workload"
 )
 
 // listUploads adds the active claims whose periodic upload is due, the longest
 // overdue first, and returns when to list again.
 func (s *Scheduler) listUploads(ctx context.Context) (time.Time, error) {
 	now := time.Now()
-	next := now.Add(maxListInterval)
 	records, err := s.pools.Workloads(ctx)
 	if err != nil {
-		return next, fmt.Errorf("list the workloads: %w", err)
+		return now.Add(maxListInterval), fmt.Errorf("list the workloads: %w", err)
 	}
-	var overdue []claim.Claim
-	for _, r := range records {
-		interval := s.uploadInterval(ctx, r.ID)
-		if interval <= 0 {
-			continue
-		}
-		claims, err := s.store.Claims(ctx, claim.Filter{Workload: r.ID, States: []claim.State{claim.Active}})
-		if err != nil {
-			return next, fmt.Errorf("list the claims of %s: %w", r.ID, err)
-		}
-		next = earliest(next, now.Add(interval)) // a claim may just have become active
-		for _, c := range claims {
-			if at := lastUploadAt(c).Add(interval); at.After(now) {
-				next = earliest(next, at)
-			} else {
-				overdue = append(overdue, c)
-			}
-		}
-	}
-	slices.SortStableFunc(overdue, func(a, b claim.Claim) int { return lastUploadAt(a).Compare(lastUploadAt(b)) })
+	listed := map[string]bool{}
+	overdue, next, err := s.listActive(ctx, now, records, uploadInterval, func(c claim.Claim, interval time.Duration) time.Time {
+		listed[c.ID] = true
+		return s.failedUploads.last(c).Add(interval)
+	})
+	slices.SortStableFunc(overdue, func(a, b claim.Claim) int { return s.failedUploads.last(a).Compare(s.failedUploads.last(b)) })
 	for _, c := range overdue {
 		s.uploads.add(c)
 	}
-	return next, nil
+	if err == nil {
+		s.failedUploads.prune(listed)
+	}
+	return next, err
 }
 
-// uploadInterval returns the interval of a workload's periodic uploads; 0 if it
-// has none, or is deleted.
-func (s *Scheduler) uploadInterval(ctx context.Context, workload string) time.Duration {
-	w, _, err := s.pools.Catalog.Current(ctx, workload)
-	if err != nil || w.Sync == nil {
+// uploadInterval is the interval of a workload's periodic uploads; 0 if it has
+// none.
+func uploadInterval(w *workload.Workload) time.Duration {
+	if w.Sync == nil {
 		return 0
 	}
 	return w.Sync.Policy.Interval
 }
 
-// upload uploads the state of a claim that is still due. A failure is recorded as
-// an event, and is retried at the next interval.
+// upload uploads the state of a claim that is still due.
 func (s *Scheduler) upload(ctx context.Context, id string) error {
-	c, err := s.store.Claim(ctx, id)
-	if errors.Is(err, claim.ErrClaimNotFound) {
+	err := s.uploadIfDue(ctx, id)
+	if errors.Is(err, claim.ErrClaimNotFound) || errors.Is(err, claim.ErrNotActive) {
 		return nil
 	}
+	if err != nil && ctx.Err() == nil {
+		s.log.Warn("periodic upload failed; retrying", "claim", id, "error", err)
+	}
+	return err
+}
+
+// uploadIfDue uploads the state of a claim that is still due. A failure is
+// recorded as an event, and the claim is due again after the interval.
+func (s *Scheduler) uploadIfDue(ctx context.Context, id string) error {
+	c, err := s.store.Claim(ctx, id)
 	if err != nil {
 		return err
 	}
-	interval := s.uploadInterval(ctx, c.Workload)
-	if c.State != claim.Active || interval <= 0 || lastUploadAt(c).Add(interval).After(time.Now()) {
+	w, err := s.current(ctx, c.Workload)
+	if err != nil {
+		return err
+	}
+	interval := uploadInterval(w)
+	if c.State != claim.Active || interval <= 0 || s.failedUploads.last(c).Add(interval).After(time.Now()) {
 		return nil
 	}
 	created, _, err := s.pools.Catalog.Revision(ctx, c.Workload, c.Revision)
-	if err != nil || created.Sync == nil {
-		return nil //nolint:nilerr // a revision that cannot be read cannot be uploaded
-	}
-	_, _, err = s.claims.StateSync.Upload(ctx, c, created, "interval")
-	if err == nil || errors.Is(err, claim.ErrNotActive) {
+	if errors.Is(err, pool.ErrWorkloadNotFound) || err == nil && created.Sync == nil {
 		return nil
 	}
-	if ctx.Err() == nil {
-		s.log.Warn("periodic upload failed; retrying", "claim", c.ID, "error", err)
+	if err == nil {
+		_, _, err = s.claims.StateSync.Upload(ctx, c, created, "interval")
 	}
-	return workqueue.RetryAfter(interval, err)
+	if err != nil {
+		s.failedUploads.record(id)
+	}
+	return err
 }
 
 // lastUploadAt returns when the state of an active claim was last uploaded, or
@@ -94,4 +96,38 @@ func lastUploadAt(c claim.Claim) time.Time {
 		}
 	}
 	return last
+}
+
+// failedUploads are the periodic uploads that have failed.
+type failedUploads struct {
+	mu sync.Mutex           // guards at
+	at map[string]time.Time // by claim: when its last one failed
+}
+
+// record records that an upload of a claim has failed.
+func (f *failedUploads) record(id string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.at == nil {
+		f.at = map[string]time.Time{}
+	}
+	f.at[id] = time.Now()
+}
+
+// last returns when the state of a claim was last uploaded, or an upload failed.
+func (f *failedUploads) last(c claim.Claim) time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if at := f.at[c.ID]; at.After(lastUploadAt(c)) {
+		return at
+	}
+	return lastUploadAt(c)
+}
+
+// prune removes the failures of claims that are not listed: they have ended, or
+// are not uploaded periodically any more.
+func (f *failedUploads) prune(listed map[string]bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	maps.DeleteFunc(f.at, func(id string, _ time.Time) bool { return !listed[id] })
 }
