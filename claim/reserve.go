@@ -119,8 +119,8 @@ func (a *acquisition) tryReserve(ctx context.Context, queued bool) error {
 }
 
 // refresh reads the workload again, if time may have passed since it was read: a
-// claim that waits for a container of an old revision may wait in vain, and with
-// it all that are queued behind it.
+// claim that waits for a container of an old revision may never get one, and all
+// that are queued behind it wait as long.
 func (a *acquisition) refresh(ctx context.Context) error {
 	if a.claim.State == "" {
 		return nil // this is the first attempt

@@ -157,13 +157,13 @@ var releases = []mutation{
 	{
 		desc: "a claim is released although its tenant was active just before", test: "TestTouchRacesIdleRelease",
 		file: "release/schedule/idle.go", pkg: "release",
-		old: `	c, err := s.store.Claim(ctx, c.ID)
+		old: `	c, err = s.store.Claim(ctx, c.ID)
 	if err != nil || !idle(c) {
 		return err
 	}
 	_, err = s.releases.Release(ctx, c.ID, release.Request{Reason: "tenant idle for " + ttl.String(), OnlyIf: idle})
 `,
-		new: `	c, err := s.store.Claim(ctx, c.ID)
+		new: `	c, err = s.store.Claim(ctx, c.ID)
 	if err != nil {
 		return err
 	}
