@@ -76,7 +76,7 @@ var events = []mutation{
 		desc: "a failover of the database is not noticed", test: "TestFailoverLosesEvents",
 		file: "store/postgreslisten.go",
 		old:  `	db.buffer.verify(before, last, page.Items)`,
-		new:  `	_, _ = before, last`,
+		new:  `	_, _, _ = before, last, page`,
 	},
 	{
 		desc: "a failing resync keeps the events from all", test: "TestResyncPanics",
