@@ -59,6 +59,10 @@ type Run struct {
 	TimedOut  bool       `json:"timed_out,omitempty"`
 	Killed    bool       `json:"killed,omitempty"`           // SIGKILL was needed
 	Leaked    int        `json:"leaked_processes,omitempty"` // processes that outlived the command and were killed
+	OOMKilled bool       `json:"oom_killed,omitempty"`       // the out-of-memory killer ended a process of it
+	Status    int        `json:"status,omitempty"`           // of the HTTP response
+	Captured  []string   `json:"captured,omitempty"`         // names of the values captured from the response
+	Response  string     `json:"response,omitempty"`         // its first bytes, if the hook keeps them
 	Stdout    Output     `json:"stdout,omitzero"`
 	Stderr    Output     `json:"stderr,omitzero"`
 	Error     string     `json:"error,omitempty"` // why there is no exit code, or why it was skipped

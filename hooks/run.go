@@ -57,12 +57,18 @@ type Run struct {
 // Detail is what a record has because of the kind of its action. Each kind has
 // fields of its own; those of other kinds are empty.
 type Detail struct {
-	// Of kind command.
-	ExitCode *int   `json:"exit_code,omitempty" doc:"Omitted if there is none: the command never started, or its outcome is unknown."`
-	Signal   string `json:"signal,omitempty"`
-	TimedOut bool   `json:"timed_out,omitempty"`
-	Killed   bool   `json:"killed,omitempty" doc:"SIGKILL was needed."`
-	Leaked   int    `json:"leaked_processes,omitempty" doc:"Processes that the command left behind; they were killed."`
+	// Of commands and scripts.
+	ExitCode  *int   `json:"exit_code,omitempty" doc:"Omitted if there is none: the command never started, or its outcome is unknown."`
+	Signal    string `json:"signal,omitempty"`
+	TimedOut  bool   `json:"timed_out,omitempty"`
+	OOMKilled bool   `json:"oom_killed,omitempty" doc:"The out-of-memory killer ended a process of it."`
+	Killed    bool   `json:"killed,omitempty" doc:"SIGKILL was needed."`
+	Leaked    int    `json:"leaked_processes,omitempty" doc:"Processes that the command left behind; they were killed."`
+
+	// Of requests.
+	Status   int      `json:"status,omitempty" doc:"Of the HTTP response."`
+	Captured []string `json:"captured,omitempty" doc:"The names of the values that were captured from the response."`
+	Response string   `json:"response,omitempty" doc:"The first bytes of the response, if the hook has keep_response."`
 }
 
 // RunFilter selects the attempts to list. An empty field matches all.

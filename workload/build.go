@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/hooks/variables"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -89,9 +90,9 @@ func (h hookFile) hook(name string) hooks.Hook {
 	}
 	hook := hooks.Hook{
 		Name: name, Timeout: time.Duration(h.Timeout), OnError: hooks.OnError(h.OnError), Idempotent: h.Idempotent,
-		Action: hooks.Command{
-			Args: h.Command, User: string(h.User), Workdir: h.Workdir, Environment: h.Environment,
-		},
+		Action: hooks.Command{Args: h.Command, Process: hooks.Process{
+			User: string(h.User), Workdir: h.Workdir, Environment: templates(h.Environment),
+		}},
 	}
 	if hook.OnError == hooks.Retry {
 		hook.Retries = hooks.DefaultRetries
@@ -100,6 +101,18 @@ func (h hookFile) hook(name string) hooks.Hook {
 		}
 	}
 	return hook
+}
+
+// templates returns the templates of a hook's environment.
+func templates(env environment) map[string]variables.Template {
+	if env == nil {
+		return nil
+	}
+	all := make(map[string]variables.Template, len(env))
+	for name, value := range env {
+		all[name] = variables.Literal(value)
+	}
+	return all
 }
 
 // placedVolume is a volume and its path in the file.

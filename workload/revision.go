@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/hooks/variables"
 )
 
 // revisionLen is the length of a revision in hexadecimal digits. It
@@ -94,16 +95,46 @@ func canonicalSync(s *Sync) form {
 func canonicalHooks(list []hooks.Hook) []form {
 	var all []form
 	for _, h := range list {
-		command, ok := h.Action.(hooks.Command)
-		if !ok {
-			continue
-		}
-		all = append(all, form{
+		f := form{
 			"name": h.Name, "timeout": h.Timeout, "on_error": h.OnError, "retries": h.Retries, "idempotent": h.Idempotent,
-			"command": command.Args, "user": command.User, "workdir": command.Workdir, "environment": command.Environment,
-		}.clean())
+			"condition": h.Condition.String(), "disabled": h.Disabled, "stop_on": h.StopOn,
+		}
+		if h.OnExhausted != hooks.Fail {
+			f["on_exhausted"] = h.OnExhausted
+		}
+		switch a := h.Action.(type) {
+		case hooks.Command:
+			f["command"] = a.Args
+			addProcess(f, a.Process)
+		case hooks.Script:
+			f["script"], f["shell"] = a.Text, a.Shell
+			addProcess(f, a.Process)
+		default:
+			continue // it runs on the server
+		}
+		all = append(all, f.clean())
 	}
 	return all
+}
+
+// addProcess adds how a command or a script runs.
+func addProcess(f form, p hooks.Process) {
+	f["user"], f["workdir"], f["environment"] = p.User, p.Workdir, texts(p.Environment)
+	f["limits"] = form{
+		"cpu_time": p.Limits.CPUTime, "memory": p.Limits.Memory, "file_size": p.Limits.FileSize, "output": p.Limits.Output,
+	}.clean()
+	if p.Grace != nil {
+		f["grace"] = p.Grace.String() // 0s is not the same as not set
+	}
+}
+
+// texts returns the sources of templates.
+func texts(all map[string]variables.Template) map[string]string {
+	out := make(map[string]string, len(all))
+	for name, t := range all {
+		out[name] = t.String()
+	}
+	return out
 }
 
 // clean removes what is not set and writes durations as in the file.

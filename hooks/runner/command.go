@@ -78,7 +78,9 @@ func (CommandExecutor) Ending(r hooks.Run) Ending {
 func commandOf(a Attempt) runtime.Command {
 	c, _ := a.Action.(hooks.Command)
 	env := make(map[string]string, len(c.Environment)+9)
-	maps.Copy(env, c.Environment)
+	for name, value := range c.Environment {
+		env[name] = value.Text(a.Lookup)
+	}
 	maps.Copy(env, environment(a.Context))
 	return runtime.Command{
 		RunID:       a.ID(),

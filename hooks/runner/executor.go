@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/hooks/variables"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -31,6 +32,10 @@ type Attempt struct {
 	Action  hooks.Action
 	Timeout time.Duration
 	Fence   int64 // of the flow; only for Execute
+	// Lookup supplies the variables of templates, and Envelope is the JSON that
+	// describes what happened; only for Execute.
+	Lookup   variables.Lookup
+	Envelope []byte
 }
 
 // Context describes an attempt to its action. Each executor renders it in its
@@ -72,6 +77,13 @@ type Result struct {
 	Detail hooks.Detail
 	Stdout runtime.Output
 	Stderr runtime.Output
+	// Captured has the values that the action captured, by name. They are
+	// untrusted.
+	Captured map[string]string
+	// Stop reports whether the point ends as a success without the hooks that
+	// follow. RetryAfter is when the receiver permits another attempt; 0: now.
+	Stop       bool
+	RetryAfter time.Duration
 	// Gone reports whether nothing of the attempt is left, also if its outcome is
 	// unknown: an idempotent hook may then run again.
 	Gone bool

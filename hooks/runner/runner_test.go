@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/hooks/variables"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -186,7 +187,7 @@ func TestAttemptsAndEnvironment(t *testing.T) {
 		s := &scriptedRuntime{results: map[string][]scriptedResult{"a": {exit3, exit0}}}
 		rec := &fakeRecorder{}
 		h := newHook("a", hooks.Retry, 1)
-		h.Action = hooks.Command{Args: []string{"a"}, Environment: map[string]string{"MODE": "fast"}, User: "app", Workdir: "/srv"}
+		h.Action = hooks.Command{Args: []string{"a"}, Process: hooks.Process{Environment: map[string]variables.Template{"MODE": variables.Literal("fast")}, User: "app", Workdir: "/srv"}}
 		runs, err := newRunner(s, rec).run(t.Context(), hooks.PostClaim, []hooks.Hook{h}, Subject{
 			Workload: "w", Container: "c", Claim: "k", Tenant: "t", Source: "fresh",
 		})

@@ -33,9 +33,10 @@ var layers = []layer{
 	{"runtime/runtimetest/attacktable", nil},
 
 	// What Hostler does, each on top of the one before.
-	{"hooks", []string{"runtime"}},
-	{"hooks/runner", []string{"runtime", "hooks", "internal/flow", "internal/backoff"}},
-	{"workload", []string{"runtime", "hooks"}},
+	{"hooks/variables", nil},
+	{"hooks", []string{"runtime", "hooks/variables"}},
+	{"hooks/runner", []string{"runtime", "hooks", "hooks/variables", "internal/flow", "internal/backoff"}},
+	{"workload", []string{"runtime", "hooks", "hooks/variables"}},
 	{"snapshot", []string{"runtime", "workload", "internal/flow"}},
 	{"snapshot/cloud", []string{"snapshot", "workload"}},
 	{"pool", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "internal/flow", "internal/transition", "internal/dispatch", "internal/backoff", "internal/workqueue"}},

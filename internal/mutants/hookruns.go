@@ -68,11 +68,15 @@ var hookRuns = []mutation{
 	{
 		desc: "a hook's own environment overrides Hostler's variables", test: "TestHostlerVariablesTakePrecedence",
 		file: "hooks/runner/command.go",
-		old: `	maps.Copy(env, c.Environment)
+		old: `	for name, value := range c.Environment {
+		env[name] = value.Text(a.Lookup)
+	}
 	maps.Copy(env, environment(a.Context))
 `,
 		new: `	maps.Copy(env, environment(a.Context))
-	maps.Copy(env, c.Environment)
+	for name, value := range c.Environment {
+		env[name] = value.Text(a.Lookup)
+	}
 `,
 	},
 	{
