@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/hostler/hostler/hooks/variables"
+	"github.com/hostler/hostler/runtime"
 )
 
 // Kind is the name of a kind of action: its key in the workload file, and the
@@ -92,7 +93,7 @@ func (c Command) Kind() Kind { return KindCommand }
 func (c Command) Summary() []string { return c.Args }
 
 // MaxScript is the maximum length of a script in bytes.
-const MaxScript = 64 << 10
+const MaxScript = runtime.MaxScript
 
 // Script is the action that runs a shell script in the container.
 type Script struct {

@@ -18,15 +18,22 @@ const (
 	OutputTail = 60 << 10
 	// MaxStdin bounds Command.Stdin, in bytes.
 	MaxStdin = 1 << 20
+	// MaxScript bounds Command.Script, in bytes.
+	MaxScript = 64 << 10
 )
 
 // Command is a program to run in a container.
+//
+// If Script is set, Args are a shell, and its last argument is a path from which
+// it and no other user can read the text. Nothing can change the text. It is in
+// no argument, no variable and no file of the container.
 type Command struct {
 	// RunID names this run permanently. A backend that loses its connection
 	// during the run requests the outcome from the container by this id instead
 	// of running the command again. If it is empty, the backend generates one.
 	RunID       string
 	Args        []string          // argv; Args[0] is looked up in the container's PATH
+	Script      string            // at most MaxScript, without NUL; empty for none
 	Environment map[string]string // over the container's; HOSTLER_MAIN_PID is always set
 	User        string            // as Spec.User; empty for the container's own
 	Workdir     string            // absolute; empty for the container's own

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -84,6 +85,13 @@ func (j *job) start() (streams, error) {
 	}
 	l := launch{args: j.spec.Args, as: as, dir: j.spec.Workdir}
 	l.env = mergeEnv(os.Environ(), j.spec.Environment, as.home)
+	if len(j.spec.Script) > 0 {
+		if l.script, err = openScript(j.spec.Script); err != nil {
+			return streams{}, err
+		}
+		defer l.script.Close()
+		l.args = append(slices.Clip(l.args), shim.ScriptPath)
+	}
 
 	in, feed, err := openInput(len(j.spec.Stdin) > 0)
 	if err != nil {
@@ -103,6 +111,9 @@ func (j *job) start() (streams, error) {
 	}
 	if err != nil {
 		closeAll(feed, out, errs)
+		if l.script != nil {
+			err = noShellError(l.args[0], err)
+		}
 		return streams{}, err
 	}
 	s := streams{out: newDrain(out), err: newDrain(errs)}

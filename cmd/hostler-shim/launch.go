@@ -12,6 +12,7 @@ import (
 	"unsafe"
 
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/shim"
 	"golang.org/x/sys/unix"
 )
 
@@ -24,8 +25,9 @@ type launch struct {
 	env     []string
 	as      identity
 	dir     string
-	files   [3]int // descriptors for stdin, stdout and stderr
-	session bool   // a new session, not just a new process group
+	files   [3]int   // descriptors for stdin, stdout and stderr
+	script  *os.File // what the program reads as shim.ScriptPath; nil for none
+	session bool     // a new session, not just a new process group
 }
 
 // start starts the program and returns its PID. The error is always a
@@ -140,15 +142,30 @@ func (l launch) fork() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	files := []uintptr{uintptr(l.files[0]), uintptr(l.files[1]), uintptr(l.files[2])}
 	pid, err := syscall.ForkExec(path, l.args, &syscall.ProcAttr{
-		Dir: l.dir, Env: l.env, Files: files,
+		Dir: l.dir, Env: l.env, Files: l.descriptors(),
 		Sys: &syscall.SysProcAttr{Setpgid: !l.session, Setsid: l.session},
 	})
 	if err != nil {
 		return 0, execError(l.args[0], path, err)
 	}
 	return pid, nil
+}
+
+// descriptors returns the descriptors of the program, from 0, and those that are
+// given after stderr.
+func (l launch) descriptors(more ...int) []uintptr {
+	all := []uintptr{uintptr(l.files[0]), uintptr(l.files[1]), uintptr(l.files[2])}
+	for _, fd := range more {
+		all = append(all, uintptr(fd))
+	}
+	if l.script != nil {
+		for len(all) < shim.ScriptDescriptor {
+			all = append(all, ^uintptr(0)) // closed
+		}
+		all = append(all, l.script.Fd())
+	}
+	return all
 }
 
 // prepare checks that the calling thread's user has search permission on the

@@ -121,7 +121,8 @@ func (c serveConfig) pathPolicy(shared bool) snapshot.PathPolicy {
 func assemble(db *store.DB, rt backend, sinks *snapshot.Sinks, log *slog.Logger) *server {
 	s := &server{db: db, rt: rt, sinks: sinks, log: log}
 	s.metrics = newMetrics(db)
-	hookRunner := runner.New(rt, s.metrics.recorder(db), runner.Executors{hooks.KindCommand: runner.NewCommandExecutor(rt)})
+	inContainer := runner.NewCommandExecutor(rt)
+	hookRunner := runner.New(rt, s.metrics.recorder(db), runner.Executors{hooks.KindCommand: inContainer, hooks.KindScript: inContainer})
 	checkSink := func(ctx context.Context, cfg *workload.Sync) error {
 		_, err := sinks.Open(ctx, cfg)
 		return err

@@ -121,9 +121,10 @@ func (h *Harness) open() {
 	h.startDispatcher(log)
 }
 
-// HookRunner returns a runner of commands in rt that records them in recorder.
+// HookRunner returns a runner of commands and scripts in rt that records them in recorder.
 func HookRunner(rt runtime.Runtime, recorder hooks.Recorder) *runner.Runner {
-	return runner.New(rt, recorder, runner.Executors{hooks.KindCommand: runner.NewCommandExecutor(rt)})
+	inContainer := runner.NewCommandExecutor(rt)
+	return runner.New(rt, recorder, runner.Executors{hooks.KindCommand: inContainer, hooks.KindScript: inContainer})
 }
 
 // startDispatcher starts the dispatcher of the services' event handlers.

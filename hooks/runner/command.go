@@ -13,12 +13,12 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// CommandExecutor runs commands in containers.
+// CommandExecutor runs commands and scripts in containers.
 type CommandExecutor struct {
 	rt runtime.Execer
 }
 
-// NewCommandExecutor returns the executor of hooks.Command.
+// NewCommandExecutor returns the executor of hooks.Command and hooks.Script.
 func NewCommandExecutor(rt runtime.Execer) CommandExecutor { return CommandExecutor{rt} }
 
 // Execute runs the command of an attempt. If the engine becomes unavailable, the
@@ -76,21 +76,34 @@ func (CommandExecutor) Ending(r hooks.Run) Ending {
 // commandOf returns the command that performs an attempt. The workload's author
 // cannot override the variables that Hostler sets.
 func commandOf(a Attempt) runtime.Command {
-	c, _ := a.Action.(hooks.Command)
-	env := make(map[string]string, len(c.Environment)+9)
-	for name, value := range c.Environment {
+	args, script, process := programOf(a.Action)
+	env := make(map[string]string, len(process.Environment)+9)
+	for name, value := range process.Environment {
 		env[name] = value.Text(a.Lookup)
 	}
 	maps.Copy(env, environment(a.Context))
 	return runtime.Command{
 		RunID:       a.ID(),
-		Args:        c.Args,
+		Args:        args,
+		Script:      script,
 		Environment: env,
-		User:        c.User,
-		Workdir:     c.Workdir,
+		User:        process.User,
+		Stdin:       a.Envelope,
+		Workdir:     process.Workdir,
 		Timeout:     a.Timeout,
 		Fence:       a.Fence,
 	}
+}
+
+// programOf returns what an action runs in the container, and how.
+func programOf(action hooks.Action) (args []string, script string, process hooks.Process) {
+	switch x := action.(type) {
+	case hooks.Script:
+		return x.Shell, x.Text, x.Process
+	case hooks.Command:
+		return x.Args, "", x.Process
+	}
+	return nil, "", hooks.Process{}
 }
 
 // queryOf returns the command that names an attempt in WaitResult.

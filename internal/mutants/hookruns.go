@@ -68,13 +68,13 @@ var hookRuns = []mutation{
 	{
 		desc: "a hook's own environment overrides Hostler's variables", test: "TestHostlerVariablesTakePrecedence",
 		file: "hooks/runner/command.go",
-		old: `	for name, value := range c.Environment {
+		old: `	for name, value := range process.Environment {
 		env[name] = value.Text(a.Lookup)
 	}
 	maps.Copy(env, environment(a.Context))
 `,
 		new: `	maps.Copy(env, environment(a.Context))
-	for name, value := range c.Environment {
+	for name, value := range process.Environment {
 		env[name] = value.Text(a.Lookup)
 	}
 `,

@@ -113,10 +113,10 @@ var steps = []mutation{
 	{
 		desc: "a hook has no timeout", test: "TestAttemptsAndEnvironment",
 		file: "hooks/runner/command.go",
-		old: `		Workdir:     c.Workdir,
+		old: `		Workdir:     process.Workdir,
 		Timeout:     a.Timeout,
 `,
-		new: `		Workdir:     c.Workdir,
+		new: `		Workdir:     process.Workdir,
 `,
 	},
 	{

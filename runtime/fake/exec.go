@@ -3,6 +3,7 @@ package fake
 import (
 	"bytes"
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -111,7 +112,10 @@ func (c *container) begin(rt *Runtime, cmd runtime.Command) (*run, *Proc, error)
 	}
 	leader := &Proc{
 		Args: cmd.Args, Dir: cmd.Workdir, Stdin: bytes.NewReader(cmd.Stdin),
-		c: c, run: r, parent: shimPID,
+		Script: cmd.Script, c: c, run: r, parent: shimPID,
+	}
+	if cmd.Script != "" {
+		leader.Args = append(slices.Clip(cmd.Args), scriptPath)
 	}
 	leader.Stdout, leader.Stderr = &pipe{leader, &r.stdout}, &pipe{leader, &r.stderr}
 	if err := c.prepare(rt, leader, cmd.User, cmd.Environment); err != nil {

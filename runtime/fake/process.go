@@ -22,6 +22,7 @@ const Park = -1
 // writes are discarded, it changes no file and starts no child.
 type Proc struct {
 	Args   []string
+	Script string // of a shell: the content of its last argument
 	Env    map[string]string
 	Dir    string
 	User   User

@@ -58,6 +58,7 @@ var testprogCommands = map[string]testprogCommand{
 	"env":         {0, environment},
 	"cat":         {0, cat},
 	"noted":       {1, recordSignals},
+	"shell":       {1, printScript},
 	"pwd":         {0, pwd},
 	"id":          {0, identity},
 	"hang":        {0, hang},

@@ -89,6 +89,7 @@ func Run(t *testing.T, h Harness) {
 		{"stop", gracePeriodCases},
 		{"exec", execCases},
 		{"input", inputCases},
+		{"scripts", scriptCases},
 		{"output", outputCases},
 		{"killing", killCases},
 		{"lost", containerExitCases},

@@ -89,6 +89,7 @@ type Request struct {
 type Run struct {
 	RunID       string            `json:"key"`
 	Args        []string          `json:"args"`
+	Script      []byte            `json:"script,omitempty"` // with FeatureScripts
 	Environment map[string]string `json:"environment,omitempty"`
 	User        string            `json:"user,omitempty"`
 	Workdir     string            `json:"workdir,omitempty"`

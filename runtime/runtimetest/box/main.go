@@ -9,6 +9,8 @@
 //	box repeat TEXT N      print TEXT N times, without a newline
 //	box env [NAME]         print one value, or all as NAME=VALUE, sorted
 //	box cat                copy stdin to stdout
+//	box shell FILE         print FILE and then stdin, unless the content of FILE
+//	                       is in argv or the environment, or can be changed
 //	box pwd                print the working directory
 //	box id                 print "uid=1 gid=2 groups=2,3 caps=0 nnp=1"
 //	box pause MS           wait that many milliseconds
@@ -84,6 +86,7 @@ func commands() map[string]command {
 		"repeat":      {2, repeat},
 		"env":         {0, environment},
 		"cat":         {0, cat},
+		"shell":       {1, shell},
 		"pwd":         {0, pwd},
 		"id":          {0, id},
 		"pause":       {1, pause},
