@@ -36,6 +36,9 @@ type Attempt struct {
 	// describes what happened; only for Execute.
 	Lookup   variables.Lookup
 	Envelope []byte
+	// Secrets are those that the workload declares. An executor that may send them
+	// reads their values itself; Lookup has none of them.
+	Secrets map[string]hooks.Secret
 }
 
 // Context describes an attempt to its action. Each executor renders it in its
@@ -80,6 +83,9 @@ type Result struct {
 	// Captured has the values that the action captured, by name. They are
 	// untrusted.
 	Captured map[string]string
+	// Warnings are what the author of the hook should know although the attempt was
+	// performed: variables that were empty, values that were not captured.
+	Warnings []string
 	// Stop reports whether the point ends as a success without the hooks that
 	// follow. RetryAfter is when the receiver permits another attempt; 0: now.
 	Stop       bool

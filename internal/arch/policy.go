@@ -36,6 +36,9 @@ var layers = []layer{
 	{"hooks/variables", nil},
 	{"hooks", []string{"runtime", "hooks/variables"}},
 	{"hooks/runner", []string{"runtime", "hooks", "hooks/variables", "internal/flow", "internal/backoff"}},
+	{"hooks/request", []string{"hooks", "hooks/runner", "hooks/variables"}},
+	{"hooks/request/googleauth", []string{"hooks/request"}},
+	{"hooks/builtin", []string{"hooks", "hooks/runner"}},
 	{"workload", []string{"runtime", "hooks", "hooks/variables"}},
 	{"snapshot", []string{"runtime", "workload", "internal/flow"}},
 	{"snapshot/cloud", []string{"snapshot", "workload"}},
@@ -95,6 +98,8 @@ var importOwners = []owner{
 	{"google.golang.org/api", []string{"snapshot", "snapshot/cloud"}, "only package snapshot/cloud talks to object storage"},
 	{"github.com/aws", []string{"snapshot", "snapshot/cloud"}, "only package snapshot/cloud talks to object storage"},
 	{"github.com/Azure/azure-sdk-for-go", []string{"snapshot", "snapshot/cloud"}, "only package snapshot/cloud talks to object storage"},
+	{"golang.org/x/oauth2", []string{"snapshot/cloud", "hooks/request/googleauth"}, "tokens are obtained where Google's clients are"},
+	{"code.dny.dev/ssrf", []string{"hooks/request"}, "only package hooks/request judges addresses"},
 	{"github.com/klauspost/compress", []string{"snapshot"}, "only snapshots are compressed"},
 	{"gopkg.in/yaml.v3", []string{"workload", "api/...", "cmd/hostler"},
 		"YAML is read by package workload and printed by the API and the command line"},
@@ -118,6 +123,7 @@ var reserved = []owner{
 	{"google.golang.org/api", append([]string{"snapshot/cloud"}, programs...), whyClouds},
 	{"github.com/aws", append([]string{"snapshot/cloud"}, programs...), whyClouds},
 	{"github.com/Azure", append([]string{"snapshot/cloud"}, programs...), whyClouds},
+	{"golang.org/x/oauth2", append([]string{"snapshot/cloud", "hooks/request/googleauth"}, programs...), whyClouds},
 	{"modernc.org/sqlite", append([]string{"store/...", "e2e/flowtest"}, programs...), whyDatabases},
 	{"github.com/jackc/pgx", append([]string{"store/...", "e2e/flowtest"}, programs...), whyDatabases},
 }
@@ -153,6 +159,7 @@ var goroutineStarters = []owner{
 	{"cmd/...", nil, "commands start what runs"},
 	{"store/...", nil, "the log's followers are woken by the store"},
 	{"runtime/...", nil, "a backend reads streams that know no context"},
+	{"hooks/request/googleauth", nil, "Google's client of the metadata server knows no context"},
 }
 
 // badNames say nothing about what is in a package.
