@@ -45,6 +45,8 @@ type Run struct {
 	ID        string     `json:"id"`      // the same for all attempts
 	Attempt   int        `json:"attempt"` // from 1
 	Point     Point      `json:"point"`
+	Event     string     `json:"event,omitempty"` // the type of the event that an event hook ran for
+	Seq       int64      `json:"seq,omitempty"`   // the place of that event in the log
 	Hook      string     `json:"hook"`
 	Index     int        `json:"index"` // of the hook within its point, from 0
 	Action    string     `json:"action"`

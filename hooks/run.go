@@ -35,7 +35,9 @@ func RunStates() []RunState {
 type Run struct {
 	ID        string   `json:"id" doc:"The same for all attempts: an idempotency key."`
 	Attempt   int      `json:"attempt" doc:"From 1."`
-	Point     Point    `json:"point"`
+	Point     Point    `json:"point" doc:"Empty if it is of an event hook."`
+	Event     string   `json:"event,omitempty" doc:"The type of the event that an event hook ran for."`
+	Seq       int64    `json:"seq,omitempty" doc:"The place of that event in the log."`
 	Hook      string   `json:"hook" doc:"The hook's name."`
 	Index     int      `json:"index" doc:"The index of the hook within the point, from 0."`
 	Kind      Kind     `json:"action"`
@@ -69,6 +71,14 @@ type Detail struct {
 	Status   int      `json:"status,omitempty" doc:"Of the HTTP response."`
 	Captured []string `json:"captured,omitempty" doc:"The names of the values that were captured from the response."`
 	Response string   `json:"response,omitempty" doc:"The first bytes of the response, if the hook has keep_response."`
+}
+
+// Occasion returns the point of the run, or the type of its event.
+func (r Run) Occasion() string {
+	if r.Event != "" {
+		return r.Event
+	}
+	return string(r.Point)
 }
 
 // RunFilter selects the attempts to list. An empty field matches all.
@@ -108,7 +118,7 @@ type Error struct {
 
 func (e *Error) Error() string {
 	r := e.Run
-	what := fmt.Sprintf("%s hook %q", r.Point, r.Hook)
+	what := fmt.Sprintf("%s hook %q", r.Occasion(), r.Hook)
 	if r.Attempt > 1 {
 		what += fmt.Sprintf(" (attempt %d)", r.Attempt)
 	}

@@ -18,6 +18,8 @@ var runColumns = columns[hooks.Run]{
 	{name: "id", use: key, field: func(r *hooks.Run) any { return &r.ID }},
 	{name: "attempt", use: key, field: func(r *hooks.Run) any { return &r.Attempt }},
 	{name: "point", use: immutable, field: func(r *hooks.Run) any { return (*string)(&r.Point) }},
+	{name: "event", use: immutable, field: func(r *hooks.Run) any { return &r.Event }},
+	{name: "seq", use: immutable, field: func(r *hooks.Run) any { return &r.Seq }},
 	{name: "hook", use: immutable, field: func(r *hooks.Run) any { return &r.Hook }},
 	{name: "place", use: immutable, field: func(r *hooks.Run) any { return &r.Index }},
 	{name: "kind", use: immutable, field: func(r *hooks.Run) any { return (*string)(&r.Kind) }},
@@ -45,15 +47,18 @@ var (
 	// endRun changes nothing when the run has already ended.
 	endRun = updateRun.text + ` AND ` + runningCondition
 	// The first running attempt of a claim, or of a container.
-	runningOfClaim     = selectRuns + ` WHERE claim = $1 AND claim <> '' AND ` + runningCondition + orderRuns + ` LIMIT 1`
-	runningInContainer = selectRuns + ` WHERE container = $1 AND container <> '' AND ` + runningCondition + orderRuns + ` LIMIT 1`
+	runningOfClaim     = selectRuns + ` WHERE claim = $1 AND claim <> '' AND ` + runningCondition + inContainerCondition + orderRuns + ` LIMIT 1`
+	runningInContainer = selectRuns + ` WHERE container = $1 AND container <> '' AND ` + runningCondition + inContainerCondition + orderRuns + ` LIMIT 1`
 )
 
 const (
 	// runningCondition is the condition of the index on running attempts, word
 	// for word.
 	runningCondition = `state = 'running'`
-	orderRuns        = ` ORDER BY id, attempt`
+	// inContainerCondition leaves out requests of event hooks: their claim or
+	// container may have ended long before.
+	inContainerCondition = ` AND (event = '' OR kind IN ('command', 'script'))`
+	orderRuns            = ` ORDER BY id, attempt`
 	// A claim or container cannot end while a run is added to it, nor the
 	// reverse.
 	claimEnded     = `SELECT NOT (` + liveCondition + `) FROM claims WHERE id = $1` + forShare

@@ -20,6 +20,7 @@ var workloadColumns = columns[pool.Record]{
 	{name: "min_idle", field: func(r *pool.Record) any { return &r.MinIdle }},
 	{name: "max_size", field: func(r *pool.Record) any { return &r.MaxSize }},
 	{name: "draining", field: func(r *pool.Record) any { return (*flag)(&r.Draining) }},
+	{name: "event_hooks", field: func(r *pool.Record) any { return object[map[string]int64]{&r.EventHooks} }},
 	{name: "deleting", field: func(r *pool.Record) any { return (*flag)(&r.Deleting) }},
 	{name: "created_at", use: immutable, field: func(r *pool.Record) any { return (*nanos)(&r.CreatedAt) }},
 	{name: "updated_at", field: func(r *pool.Record) any { return (*nanos)(&r.UpdatedAt) }},
@@ -44,6 +45,7 @@ const (
 	// deleted.
 	deleteWorkload  = `DELETE FROM workloads WHERE id = $1 AND deleting = 1`
 	selectUpdatedAt = `SELECT updated_at FROM workloads WHERE id = $1`
+	selectVersion   = `SELECT updated_at, event_hooks NOT IN ('{}', 'null') FROM workloads WHERE id = $1`
 	deleteRevisions = `DELETE FROM revisions WHERE workload = $1`
 )
 
@@ -54,7 +56,8 @@ func (db *DB) PutWorkload(ctx context.Context, r pool.Record, events ...activity
 		r.Source = []byte{}
 	}
 	err := db.writer.update(ctx, func(t *tx) error {
-		if err := checkUnchanged(t, r); err != nil {
+		hadEventHooks, err := checkUnchanged(t, r)
+		if err != nil {
 			return err
 		}
 		if err := t.execLater(touchOldRevision, r.ID, toNanos(t.now)); err != nil {
@@ -62,7 +65,14 @@ func (db *DB) PutWorkload(ctx context.Context, r pool.Record, events ...activity
 		}
 		changed := r
 		changed.CreatedAt, changed.UpdatedAt = t.now, t.now
+		hooks := eventHooksChange{before: hadEventHooks, after: len(r.EventHooks) > 0}
+		if changed.EventHooks, err = hooks.begin(t, r.EventHooks); err != nil {
+			return err
+		}
 		if err := execLater(t, putWorkload, &changed); err != nil {
+			return err
+		}
+		if err := hooks.end(t); err != nil {
 			return err
 		}
 		if err := t.execLater(putRevision, r.ID, r.Revision, r.Source, r.Dir, toNanos(t.now)); err != nil {
@@ -77,20 +87,21 @@ func (db *DB) PutWorkload(ctx context.Context, r pool.Record, events ...activity
 }
 
 // checkUnchanged returns an error if the record has changed since the caller
-// read it, and locks it against other changes.
-func checkUnchanged(t *tx, r pool.Record) error {
+// read it, and locks it against other changes. It reports whether the record has
+// event hooks.
+func checkUnchanged(t *tx, r pool.Record) (hasEventHooks bool, err error) {
 	if err := t.lockWorkload(r.ID); err != nil {
-		return err
+		return false, err
 	}
 	var at int64
-	err := t.query(selectUpdatedAt, r.ID).Scan(&at)
+	err = t.query(selectVersion, r.ID).Scan(&at, &hasEventHooks)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return translateError(err)
+		return false, translateError(err)
 	}
 	if at != toNanos(r.UpdatedAt) {
-		return fmt.Errorf("%w: it was changed concurrently", pool.ErrConflict)
+		return false, fmt.Errorf("%w: it was changed concurrently", pool.ErrConflict)
 	}
-	return nil
+	return hasEventHooks, nil
 }
 
 // Workload returns one record.
@@ -133,6 +144,10 @@ func (db *DB) RemoveWorkload(ctx context.Context, id string, events ...activity.
 		if left > 0 {
 			return fmt.Errorf("%w: %d containers are left", pool.ErrInUse, left)
 		}
+		hooks, err := eventHooksToRemove(t, id)
+		if err != nil {
+			return err
+		}
 		n, err := t.exec(deleteWorkload, id)
 		if err != nil {
 			return err
@@ -144,6 +159,9 @@ func (db *DB) RemoveWorkload(ctx context.Context, id string, events ...activity.
 			return err
 		}
 		if err := t.execLater(deleteBreaker, id); err != nil {
+			return err
+		}
+		if err := hooks.end(t); err != nil {
 			return err
 		}
 		return addWorkloadEvents(t, id, events)

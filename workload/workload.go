@@ -38,6 +38,7 @@ type Workload struct {
 	Isolation   runtime.Isolation
 	Sync        *Sync // nil: no state is kept
 	Hooks       map[hooks.Point][]hooks.Hook
+	EventHooks  []hooks.EventHook
 
 	// Revision identifies everything in the file that defines a container: all
 	// but name and pool. Containers of another revision are replaced.

@@ -47,6 +47,8 @@ var layers = []layer{
 	{"release", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "pool", "claim", "internal/flow", "internal/singleflight", "internal/dispatch", "internal/backoff"}},
 	{"release/schedule", []string{"runtime", "pool", "claim", "release", "internal/backoff", "internal/workqueue"}},
 
+	{"delivery", []string{"activity", "hooks", "pool"}},
+
 	// What looks them over. It changes nothing.
 	{"doctor", []string{"activity", "runtime", "hooks", "workload", "pool", "claim"}},
 
@@ -64,7 +66,7 @@ var layers = []layer{
 	{"e2e/flowtest", append([]string{"runtime/fake", "snapshot/snapshottest", "store", "hooks/runner", "internal/dispatch"}, flows...)},
 
 	// What keeps it and what shows it. Neither knows a backend or the other.
-	{"store/...", append([]string{"store/...", "membership", "internal/backoff"}, flows...)},
+	{"store/...", append([]string{"store/...", "membership", "internal/backoff", "delivery"}, flows...)},
 	{"api/...", append([]string{"api/...", "doctor"}, flows...)},
 
 	// What programs of others import: it stands on the standard library.

@@ -51,6 +51,7 @@ var groups = []group{
 	{"Events and those who follow them", events},
 	{"hooks", hookRuns},
 	{"store", stores},
+	{"Deliveries", deliveryStores},
 	{"membership", memberships},
 	{"Retries and queues", queues},
 	{"The program in containers, and sessions with it", shims},
