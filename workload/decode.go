@@ -16,6 +16,7 @@ import (
 type decoder struct {
 	file    string
 	errs    ValidationErrors
+	notes   []Note
 	nodes   map[string]*yaml.Node // of each value that was read, by path
 	invalid map[string]bool       // the paths that have an error
 }

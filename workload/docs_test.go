@@ -48,6 +48,12 @@ var mappings = map[string]reflect.Type{
 	"mapping":       reflect.TypeFor[mappingFile](),
 	"policy":        reflect.TypeFor[policyFile](),
 	"hook":          reflect.TypeFor[hookFile](),
+	"http":          reflect.TypeFor[requestFile](),
+	"webhook":       reflect.TypeFor[webhookFile](),
+	"auth":          reflect.TypeFor[authFields](),
+	"hook limits":   reflect.TypeFor[hookLimitsFile](),
+	"stop on":       reflect.TypeFor[stopOnFile](),
+	"secret":        reflect.TypeFor[secretFile](),
 }
 
 // typeNames are the names of the types of values.
@@ -62,6 +68,12 @@ var typeNames = map[reflect.Type]string{
 	reflect.TypeFor[prefixTemplate](): "text",
 	reflect.TypeFor[sinkFile]():       "mapping",
 	reflect.TypeFor[hooksFile]():      "mapping",
+	reflect.TypeFor[shellArgs]():      "list of text",
+	reflect.TypeFor[options]():        "mapping",
+	reflect.TypeFor[headersFile]():    "mapping",
+	reflect.TypeFor[captureFile]():    "mapping",
+	reflect.TypeFor[authFile]():       "mapping or text",
+	reflect.TypeFor[secretMap]():      "mapping",
 }
 
 func typeNameOf(t reflect.Type) string {

@@ -57,6 +57,8 @@ var fieldsByType = sync.OnceValue(func() map[reflect.Type][]field {
 	add(reflect.TypeFor[file]())
 	// Structs within types that have their own decoder.
 	add(reflect.TypeFor[hookFile]())
+	add(reflect.TypeFor[authFields]())
+	add(reflect.TypeFor[secretFile]())
 	for _, kind := range sinkKinds {
 		add(kind.field(new(sinkFile)).Type())
 	}

@@ -38,7 +38,9 @@ type file struct {
 	Pool        poolFile         `yaml:"pool" doc:"The number of containers, and how they are reused."`
 	Restart     string           `yaml:"restart" default:"on_change" enum:"on_change,always,never" doc:"When a claim restarts the main process: if files were written or wiped, always, or only if a wipe has terminated it."`
 	Sync        *syncFile        `yaml:"sync" doc:"How a tenant's state is kept between claims. Without it, no state is kept."`
-	Hooks       hooksFile        `yaml:"hooks" doc:"Commands that run in the container at points of its lifecycle."`
+	Workspace   string           `yaml:"workspace" pattern:"^/" hint:"an absolute path" doc:"The directory that scripts of hooks start in. Default: the target of the state volume, else the container's working directory."`
+	Secrets     secretMap        `yaml:"secrets" doc:"Secrets of the server that requests of hooks may use, by name: where each is."`
+	Hooks       hooksFile        `yaml:"hooks" doc:"Actions at points of the lifecycle of a container or a claim, and for events."`
 }
 
 type healthcheckFile struct {
@@ -158,18 +160,6 @@ type policyFile struct {
 	Manual    bool     `yaml:"manual" default:"true" doc:"Allow uploads on request."`
 }
 
-type hookFile struct {
-	Name        string      `yaml:"name" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$" hint:"letters, digits, dots, dashes and underscores, at most 63" doc:"Unique within its point. Default: the point and the index, such as post_claim[0]."`
-	Command     argv        `yaml:"command" required:"true" doc:"The command, one argument per element. No shell is added."`
-	Timeout     duration    `yaml:"timeout" default:"30s" min:"1ms" max:"10m" doc:"The timeout of one attempt. After it, the command and all processes that it started are terminated."`
-	OnError     string      `yaml:"on_error" default:"fail" enum:"fail,continue,retry" doc:"After a failure: the point fails, the next hook runs, or the hook is retried and then fails."`
-	Idempotent  bool        `yaml:"idempotent" doc:"Run the hook again if the server was killed while it ran and its outcome is unknown. Otherwise it fails then."`
-	Retries     *int        `yaml:"retries" min:"1" max:"5" doc:"The max number of retries, after 1 s, 2 s, 4 s and so on. Default: 1; only with on_error: retry."`
-	User        userSpec    `yaml:"user" doc:"The user of the hook. Default: the container's user."`
-	Workdir     string      `yaml:"workdir" pattern:"^/" hint:"an absolute path" doc:"The working directory. Default: the container's."`
-	Environment environment `yaml:"environment" doc:"Added to the container's environment: a mapping, or a list of NAME=value. Names that begin with HOSTLER_ are reserved."`
-}
-
 // unsupportedKeys has hints for keys of compose, and of the formats that this
 // format is based on, that are not supported.
 var unsupportedKeys = map[string]string{
@@ -190,4 +180,5 @@ var unsupportedKeys = map[string]string{
 	"sync.sink.access_key_id":       "secrets do not belong in the file: write credentials",
 	"sync.sink.secret_access_key":   "secrets do not belong in the file: write credentials",
 	"sync.sink.rclone_flags":        "Hostler does not use rclone: remove it",
+	"secure":                        "this version has no guards: remove it",
 }

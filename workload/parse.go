@@ -21,6 +21,7 @@ func Parse(source []byte, name string) (*Workload, error) {
 		return nil, d.errs.sortAndLimit()
 	}
 	w := f.workload()
+	w.Notes = d.sortedNotes()
 	w.Source = bytes.Clone(source)
 	w.Revision = revision(w)
 	return w, nil

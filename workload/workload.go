@@ -38,8 +38,12 @@ type Workload struct {
 	Isolation   runtime.Isolation
 	Sync        *Sync // nil: no state is kept
 	Hooks       map[hooks.Point][]hooks.Hook
-	EventHooks  []hooks.EventHook
+	EventHooks  []hooks.EventHook       // in the order of the file
+	Secrets     map[string]hooks.Secret // that requests may name
+	Workspace   string                  // as in the file; ScriptDir has the default
 
+	// Notes are remarks about the file, ordered by line.
+	Notes []Note
 	// Revision identifies everything in the file that defines a container: all
 	// but name and pool. Containers of another revision are replaced.
 	Revision string
@@ -199,6 +203,16 @@ func (w *Workload) StateDirs() []string {
 		}
 	}
 	return dirs
+}
+
+// ScriptDir returns the directory that scripts of hooks start in. Empty stands
+// for the container's working directory.
+func (w *Workload) ScriptDir() string {
+	i := slices.IndexFunc(w.Volumes, func(v Volume) bool { return v.Name == "state" })
+	if w.Workspace == "" && i >= 0 {
+		return w.Volumes[i].Target
+	}
+	return w.Workspace
 }
 
 // StopGracePeriod returns how long the main process may take to exit.

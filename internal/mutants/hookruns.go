@@ -210,7 +210,7 @@ var hookRuns = []mutation{
 	{
 		desc: "the timeouts of a point are not read", test: "TestTimeoutsOfPoints",
 		file: "workload/points.go",
-		old:  `reflect.ValueOf(&list).Elem(), hookRule(point.Rule()))`,
-		new:  `reflect.ValueOf(&list).Elem(), hookRule(hooks.PointRule{DefaultTimeout: hooks.DefaultTimeout}))`,
+		old:  `reflect.ValueOf(&h.hookFile).Elem(), h.rule(kindOfNode(n)))`,
+		new:  `reflect.ValueOf(&h.hookFile).Elem(), hookRule(hooks.PointRule{DefaultTimeout: hooks.DefaultTimeout}))`,
 	},
 }
