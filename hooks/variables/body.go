@@ -13,12 +13,18 @@ import (
 // value outside a string must be a JSON value, and the result must be JSON. Other
 // values are inserted as they are. It fails if a variable may not stand where it
 // stands. Its errors never have values.
+//
+// What a receiver reads from a string, such as JSON or markup within it, is not
+// escaped again.
 func (t Template) Body(lookup Lookup) (string, error) {
 	at := t.placesInBody()
 	n := -1
 	text, err := t.render(func(_ int, p part) (string, error) {
 		n++
-		v, _ := lookup.value(p.name)
+		v, ok := lookup.value(p.name)
+		if !ok {
+			v.Class = Trusted // and empty
+		}
 		if err := at[n].check(p, v.Class); err != nil {
 			return "", err
 		}
@@ -51,9 +57,13 @@ func (t Template) CheckBody(classOf func(name string) (Class, bool)) error {
 		return err
 	}
 	for i, at := range t.placesInBody() {
-		class, _ := classOf(vars[i].name)
-		if err := at.check(vars[i], class); err != nil {
+		v := vars[i]
+		class, _ := classOf(v.name)
+		if err := at.check(v, class); err != nil {
 			return err
+		}
+		if rule, ok := RuleOf(v.name); at == jsonValue && class == Trusted && ok && rule.Type == Text {
+			return &NameError{Name: v.name, Offset: v.offset, Message: "is text, which is not a JSON value: put the variable in quotes"}
 		}
 	}
 	return nil

@@ -3,7 +3,6 @@ package variables
 import (
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
 // Condition is a conjunction of comparisons. The zero value is always true.
@@ -164,13 +163,4 @@ func (p *conditionParser) errAfterTerm() error {
 		return syntaxError(p.at, "comparisons are joined by &&")
 	}
 	return syntaxError(p.at, "%s follows a comparison: join comparisons by &&, and put a literal with spaces or special characters in quotes", firstRune(rest))
-}
-
-// truncate shortens a name for an error.
-func truncate(name string) string {
-	const limit = 40
-	if utf8.RuneCountInString(name) <= limit {
-		return name
-	}
-	return string([]rune(name)[:limit]) + "…"
 }

@@ -79,7 +79,7 @@ func TestConditionSyntax(t *testing.T) {
 		"A == \xff":             "at offset 5: not valid UTF-8",
 		`A == "b" "c"`:          `at offset 9: '"' follows`,
 		`A == b"c"`:             `at offset 6: '"' follows`,
-		strings.Repeat("A", 99): "at offset 99: == or != is missing after " + strings.Repeat("A", 40) + "…",
+		strings.Repeat("A", 99): "at offset 99: == or != is missing after " + strings.Repeat("A", 60) + "…",
 	} {
 		_, err := ParseCondition(text)
 		require.ErrorContains(t, err, want, "%q", text)

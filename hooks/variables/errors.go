@@ -26,7 +26,7 @@ type NameError struct {
 }
 
 func (e *NameError) Error() string {
-	return fmt.Sprintf("%s at offset %d %s", e.Name, e.Offset, e.Message)
+	return fmt.Sprintf("%s at offset %d %s", truncate(e.Name), e.Offset, e.Message)
 }
 
 // checkNames returns an error for the first variable that nothing supplies.
@@ -52,4 +52,13 @@ func checkVariables(vars []part, p place, classOf func(name string) (Class, bool
 		}
 	}
 	return nil
+}
+
+// truncate shortens a name for an error.
+func truncate(name string) string {
+	const limit = 60
+	if len(name) <= limit {
+		return name
+	}
+	return name[:limit] + "…"
 }

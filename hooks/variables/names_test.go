@@ -12,6 +12,7 @@ func TestNames(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range Names() {
 		require.NotEmpty(t, r.When, r.Name)
+		require.NotEmpty(t, r.Type, r.Name)
 		require.Regexp(t, `^[A-Z].*\.$`, r.Doc)
 		require.Contains(t, []Class{Trusted, Untrusted}, r.Class)
 		for _, name := range append([]string{r.Name}, r.Aliases...) {

@@ -8,8 +8,9 @@ type place int
 const (
 	environment place = iota
 	header
-	authority // and the scheme
-	pathOrQuery
+	authority   // and the scheme
+	pathOrValue // of the query
+	queryKey
 	fragment
 	jsonString
 	jsonKey
@@ -36,10 +37,14 @@ var places = map[place]placeRule{
 	},
 	authority: {
 		"in the scheme or host of a URL", []Class{Secret, Configured},
-		"write the host, or take it from the workload's environment or a secret, and end it with a slash",
+		"write the host, or take it from the workload's environment or a secret, and a slash after it",
 	},
-	pathOrQuery: {
+	pathOrValue: {
 		"in a URL", []Class{Trusted, Untrusted, Secret, Configured}, "",
+	},
+	queryKey: {
+		"in a key of a URL's query", []Class{Trusted, Secret, Configured},
+		"write it in a value, such as ?q=${NAME}",
 	},
 	fragment: {
 		"in the fragment of a URL", nil,

@@ -166,10 +166,13 @@ func (t Template) CheckText(classOf func(name string) (Class, bool)) error {
 }
 
 // Header returns the value of a header. It fails if a variable may not stand
-// there or has a control character.
+// there, or if there is a control character. Its errors never have values.
 func (t Template) Header(lookup Lookup) (string, error) {
-	return t.render(func(_ int, p part) (string, error) {
-		v, _ := lookup.value(p.name)
+	text, err := t.render(func(_ int, p part) (string, error) {
+		v, ok := lookup.value(p.name)
+		if !ok {
+			return "", nil
+		}
 		if err := header.check(p, v.Class); err != nil {
 			return "", err
 		}
@@ -178,6 +181,10 @@ func (t Template) Header(lookup Lookup) (string, error) {
 		}
 		return v.Text, nil
 	})
+	if err == nil && indexControl(text) >= 0 {
+		return "", errors.New("a control character, which may not stand in a header")
+	}
+	return text, err
 }
 
 // CheckHeader returns an error if Header would fail with every value: of type

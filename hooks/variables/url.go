@@ -2,6 +2,7 @@ package variables
 
 import (
 	"errors"
+	"fmt"
 	"net/url"
 	"strings"
 	"unicode"
@@ -42,11 +43,7 @@ func (t Template) URL(lookup Lookup) (*url.URL, error) {
 	if err := checkSpans(text, spans); err != nil {
 		return nil, err
 	}
-	u, err := parseURL(text)
-	if err != nil && len(spans) > 0 {
-		return nil, errors.New("not an http or https URL with the values of its variables")
-	}
-	return u, err
+	return parseURL(text)
 }
 
 // CheckURL returns an error if URL would fail with every value: of type
@@ -104,8 +101,8 @@ func withHost(text string, spans []span) string {
 func (t Template) assemble(lookup Lookup) (string, []span, error) {
 	var spans []span
 	text, err := t.render(func(at int, p part) (string, error) {
-		v, _ := lookup.value(p.name)
-		if v.Text == "" {
+		v, ok := lookup.value(p.name)
+		if !ok || v.Text == "" {
 			return "", &NameError{Name: p.name, Offset: p.offset, Message: "is empty, which it may not be in a URL"}
 		}
 		if !v.Class.isRaw() {
@@ -156,16 +153,17 @@ func indexAny(text string, start int, chars string) int {
 // stands in text. That depends on the values that are inserted as they are.
 func checkSpans(text string, spans []span) error {
 	b := boundsOf(text)
-	checked := 0 // the end of the last segment of the path that was checked
+	checked := 0       // the end of the last segment of the path that was checked
+	scanned := b.query // up to where the query was scanned for keys
+	isKey := true
 	for _, s := range spans {
-		at := pathOrQuery
-		switch {
-		case s.start < b.path:
-			at = authority
-		case s.start >= b.fragment:
-			at = fragment
+		if s.start >= b.query {
+			if i := strings.LastIndexAny(text[scanned:s.start], "&;="); i >= 0 {
+				isKey = text[scanned+i] != '='
+			}
+			scanned = s.start
 		}
-		if err := at.check(s.part, s.class); err != nil {
+		if err := b.placeOf(s.start, isKey).check(s.part, s.class); err != nil {
 			return err
 		}
 		if s.class.isRaw() {
@@ -183,6 +181,19 @@ func checkSpans(text string, spans []span) error {
 		}
 	}
 	return nil
+}
+
+// placeOf returns the place at offset i. isKey is for the query.
+func (b bounds) placeOf(i int, isKey bool) place {
+	switch {
+	case i < b.path:
+		return authority
+	case i >= b.fragment:
+		return fragment
+	case i >= b.query && isKey:
+		return queryKey
+	}
+	return pathOrValue
 }
 
 // unsafeSegment returns why a segment of a path could change other segments, ""
@@ -207,9 +218,14 @@ func unsafeSegment(segment string) string {
 // parseURL parses the text of an http or https URL. Its errors have no text of
 // the URL.
 func parseURL(text string) (*url.URL, error) {
-	u, err := url.Parse(text)
+	if indexUnencoded(text) >= 0 {
+		return nil, errors.New("not a URL: it has a space or a control character")
+	}
+	b := boundsOf(text)
+	encoded := text[:b.path] + encodeRest(text[b.path:])
+	u, err := url.Parse(encoded)
 	switch {
-	case err != nil || indexUnencoded(text) >= 0:
+	case err != nil:
 		return nil, errors.New("not a URL")
 	case u.Scheme != "http" && u.Scheme != "https":
 		return nil, errors.New("not an http or https URL")
@@ -219,8 +235,24 @@ func parseURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// indexUnencoded returns the offset of the first character that must be
-// percent-encoded wherever it stands in a URL, or -1.
+// encodeRest percent-encodes what RFC 3986 permits in no path, query or
+// fragment, and nothing else. Package url encodes a path with such a character
+// from its decoded form, in which an encoded slash has become a slash.
+func encodeRest(text string) string {
+	const permitted = "-._~!$&'()*+,;=:@[]%/?#"
+	var b strings.Builder
+	for _, c := range []byte(text) {
+		if '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z' || strings.IndexByte(permitted, c) >= 0 {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
+}
+
+// indexUnencoded returns the offset of the first space or control character, or
+// -1. An author has to encode them, because they are often a mistake.
 func indexUnencoded(text string) int {
 	return strings.IndexFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f })
 }

@@ -17,14 +17,15 @@ package variables
 // Class is how much a value is trusted. It decides where a template may use it.
 type Class int
 
-// The classes.
+// The classes. The zero Class is Untrusted.
 const (
-	// Trusted values are made by Hostler. They may stand anywhere but in the
-	// scheme and authority of a URL.
-	Trusted Class = iota
 	// Untrusted values are written by a tenant or a model. They may stand in the
-	// path and query of a URL, in JSON strings of a body, and in environments.
-	Untrusted
+	// path of a URL, in values of its query, in JSON strings of a body that are
+	// not keys, and in environments.
+	Untrusted Class = iota
+	// Trusted values are made by Hostler. They may stand anywhere but in the
+	// scheme and the authority of a URL.
+	Trusted
 	// Secret values are declared under secrets. In URLs they are inserted as they
 	// are. They may stand in URLs, headers and bodies.
 	Secret
@@ -62,8 +63,9 @@ type Uses struct {
 	seen  map[string]bool
 }
 
-// Watch returns a Lookup that returns what lookup returns, and adds each name
-// whose value is empty, or that nothing supplies, to u.
+// Watch returns a Lookup for URL, Header and Body that returns what lookup
+// returns, and adds each name whose value is empty, or that nothing supplies, to
+// u.
 func (u *Uses) Watch(lookup Lookup) Lookup {
 	return func(name string) (Value, bool) {
 		v, ok := lookup.value(name)
