@@ -53,6 +53,7 @@ func TestCheckBody(t *testing.T) {
 		`{"a": '${U}'}`:               "U at offset 7 is written by a tenant and may not stand in a body that is not JSON",
 		`{"a": "${U}"`:                "U at offset 7 is written by a tenant and may not stand in a body that is not JSON",
 		`{"a": "b\\"${U}"}`:           "U at offset 11 is written by a tenant and may not stand in a body that is not JSON",
+		`{"a": ${TIMESTAMP}}`:         "TIMESTAMP at offset 6 is text, which is not a JSON value",
 		`{"a": "${X}"}`:               "X at offset 7 is not a variable that is available here",
 	} {
 		template := parse(t, text)

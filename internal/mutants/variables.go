@@ -41,8 +41,8 @@ var variableRows = []mutation{
 	{
 		desc: "a value may be empty in a URL", test: "TestValuesKeepThePath",
 		file: "hooks/variables/url.go",
-		old:  `		if v.Text == "" {`,
-		new:  `		if v.Text == "" && p.name == "" {`,
+		old:  `		if !ok || v.Text == "" {`,
+		new:  `		if !ok {`,
 	},
 	{
 		desc: "a value completes a percent-encoded character", test: "TestValuesThatAreInsertedAsTheyAre",
@@ -57,7 +57,8 @@ var variableRows = []mutation{
 		return nil, err
 	}
 `,
-		new: ``,
+		new: `	_ = spans
+`,
 	},
 	{
 		desc: "an error has the values of a URL", test: "TestValuesThatAreInsertedAsTheyAre",
