@@ -19,8 +19,8 @@ type Hook struct {
 	Timeout time.Duration // of one attempt, from its start
 	OnError OnError
 	Retries int // max retries of a failed attempt; 0 unless OnError is Retry
-	// OnExhausted is Fail or Continue: what follows the last failed attempt if
-	// OnError is Retry.
+	// OnExhausted is Continue, or Fail or empty: what follows the last failed
+	// attempt if OnError is Retry.
 	OnExhausted OnError
 	// Idempotent reports whether the hook may run again if the server was killed
 	// while it ran, its outcome is unknown, and nothing of it is left.
@@ -37,7 +37,8 @@ type Hook struct {
 // EventHook is a hook for events. Nothing waits for it.
 type EventHook struct {
 	Hook
-	// On has types of events, and subjects such as claim for all of its types.
+	// On has types of events, subjects such as claim for all of its types, and
+	// aliases of several types. Matches interprets it.
 	On       []string
 	Debounce time.Duration // 0: each event
 	// Point is the point that the hook was written at with blocking: false; empty
