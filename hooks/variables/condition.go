@@ -20,8 +20,8 @@ type term struct {
 
 // ParseCondition parses a condition: NAME == literal or NAME != literal, joined
 // by &&. A literal in single or double quotes has no escapes; without quotes, it
-// ends at a space, and has none of the characters of operators, quotes and
-// variables. Its errors are of type *SyntaxError.
+// ends at a space and has none of the characters that have a meaning elsewhere,
+// such as operators, quotes, commas and patterns. Its errors are of type *SyntaxError.
 func ParseCondition(text string) (Condition, error) {
 	if i := invalidUTF8(text); i >= 0 {
 		return Condition{}, syntaxError(i, "not valid UTF-8")
@@ -129,6 +129,10 @@ func (p *conditionParser) term() (term, error) {
 	return t, err
 }
 
+// special are characters that a literal has only in quotes: they look like
+// syntax that does not exist.
+const special = "\"'`“”‘’=!&|<>(){}[]$*?,;"
+
 // literal parses a literal.
 func (p *conditionParser) literal() (string, error) {
 	rest := p.rest()
@@ -141,7 +145,7 @@ func (p *conditionParser) literal() (string, error) {
 		return rest[1 : 1+n], nil
 	}
 	n := strings.IndexFunc(rest, func(r rune) bool {
-		return !unicode.IsGraphic(r) || unicode.IsSpace(r) || strings.ContainsRune(`"'=!&|<>(){}$`, r)
+		return !unicode.IsGraphic(r) || unicode.IsSpace(r) || strings.ContainsRune(special, r)
 	})
 	if n < 0 {
 		n = len(rest)

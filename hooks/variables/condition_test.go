@@ -78,6 +78,9 @@ func TestConditionSyntax(t *testing.T) {
 		"A == b\u202ec":         `at offset 6: '\u202e' follows`,
 		"A == \xff":             "at offset 5: not valid UTF-8",
 		`A == "b" "c"`:          `at offset 9: '"' follows`,
+		"A == “b”":              "at offset 5: a literal is missing: put special characters in quotes",
+		"A == b*":               `at offset 6: '*' follows`,
+		"A == b,c":              `at offset 6: ',' follows`,
 		`A == b"c"`:             `at offset 6: '"' follows`,
 		strings.Repeat("A", 99): "at offset 99: == or != is missing after " + strings.Repeat("A", 60) + "…",
 	} {

@@ -45,10 +45,16 @@ func checkVariables(vars []part, p place, classOf func(name string) (Class, bool
 	if err := checkNames(vars, classOf); err != nil {
 		return err
 	}
+	return checkClasses(vars, p, classOf)
+}
+
+// checkClasses returns an error for the first variable that may not stand at p.
+func checkClasses(vars []part, p place, classOf func(name string) (Class, bool)) error {
 	for _, v := range vars {
-		class, _ := classOf(v.name)
-		if err := p.check(v, class); err != nil {
-			return err
+		if class, ok := classOf(v.name); ok {
+			if err := p.check(v, class); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

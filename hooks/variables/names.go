@@ -13,7 +13,7 @@ const (
 	AtPoint       When = "at points"
 	AtPostClaim   When = "at post_claim"
 	AtPreRelease  When = "at pre_release, and for the release of a claim"
-	OfStateChange When = "for events of phase-change"
+	OfStateChange When = "at points, and for events of phase-change"
 	OfExit        When = "after the main process ended"
 	OfEvent       When = "for events"
 	OfAgentEvent  When = "for events that a tenant published, if it sent the value"
@@ -59,7 +59,7 @@ var rules = []Rule{
 	{Name: "RUN_ID", Class: Trusted, Type: Text, When: Always, Doc: "The run's id, the same at every attempt."},
 	{Name: "ATTEMPT", Class: Trusted, Type: Number, When: Always, Doc: "The number of the attempt, from 1."},
 	{Name: "TIMESTAMP", Class: Trusted, Type: Text, When: Always, Doc: "The time of the event or of the point, the same at every attempt."},
-	{Name: "EVENT_TYPE", Class: Trusted, Type: Text, When: OfEvent, Aliases: []string{"EVENT"}, Doc: "The event's type."},
+	{Name: "EVENT_TYPE", Class: Trusted, Type: Text, When: Always, Aliases: []string{"EVENT"}, Doc: "The event's type, or the point."},
 	{Name: "EVENT_SEQ", Class: Trusted, Type: Number, When: OfEvent, Doc: "The event's number, which grows."},
 	{Name: "PHASE", Class: Trusted, Type: Text, When: OfStateChange, Doc: "The state after the change: provisioning, starting, running, stopping, stopped or error."},
 	{Name: "PREVIOUS_PHASE", Class: Trusted, Type: Text, When: OfStateChange, Doc: "The state before the change."},

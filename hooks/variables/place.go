@@ -37,7 +37,7 @@ var places = map[place]placeRule{
 	},
 	authority: {
 		"in the scheme or host of a URL", []Class{Secret, Configured},
-		"write the host, or take it from the workload's environment or a secret, and a slash after it",
+		"only secrets and the workload's environment may, with a slash after them",
 	},
 	pathOrValue: {
 		"in a URL", []Class{Trusted, Untrusted, Secret, Configured}, "",

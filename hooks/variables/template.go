@@ -159,10 +159,11 @@ func (t Template) Text(lookup Lookup) string {
 	return text
 }
 
-// CheckText returns an error of type *NameError if Text would not substitute a
-// variable: a secret, or one that classOf does not know.
+// CheckText returns an error of type *NameError if the text has a secret. Unlike
+// the other checks, it ignores what classOf does not know: that stays as it is
+// written.
 func (t Template) CheckText(classOf func(name string) (Class, bool)) error {
-	return checkVariables(t.variables(), environment, classOf)
+	return checkClasses(t.variables(), environment, classOf)
 }
 
 // Header returns the value of a header. It fails if a variable may not stand
