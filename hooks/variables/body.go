@@ -3,6 +3,7 @@ package variables
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 )
@@ -17,7 +18,7 @@ import (
 // What a receiver reads from a string, such as JSON or markup within it, is not
 // escaped again.
 func (t Template) Body(lookup Lookup) (string, error) {
-	at := t.placesInBody()
+	at, _ := t.placesInBody()
 	n := -1
 	text, err := t.render(func(_ int, p part) (string, error) {
 		n++
@@ -56,10 +57,15 @@ func (t Template) CheckBody(classOf func(name string) (Class, bool)) error {
 	if err := checkNames(vars, classOf); err != nil {
 		return err
 	}
-	for i, at := range t.placesInBody() {
+	places, notJSON := t.placesInBody()
+	for i, at := range places {
 		v := vars[i]
 		class, _ := classOf(v.name)
-		if err := at.check(v, class); err != nil {
+		err := at.check(v, class)
+		if refused, ok := errors.AsType[*NameError](err); ok && notJSON != nil {
+			refused.Message += "; this one is not JSON because of " + notJSON.Error()
+		}
+		if err != nil {
 			return err
 		}
 		if rule, ok := RuleOf(v.name); at == jsonValue && class == Trusted && ok && rule.Type == Text {
@@ -81,8 +87,9 @@ func escapeJSON(text string) string {
 	return strings.TrimSuffix(b.String()[1:], "\"\n")
 }
 
-// placesInBody returns where each variable stands in a body.
-func (t Template) placesInBody() []place {
+// placesInBody returns where each variable stands in a body. notJSON is why a
+// body that begins like JSON is not JSON.
+func (t Template) placesInBody() (places []place, notJSON error) {
 	var s scanner
 	for _, p := range t.parts {
 		if p.name == "" {
@@ -92,12 +99,17 @@ func (t Template) placesInBody() []place {
 		}
 	}
 	text := bytes.TrimLeft(s.neutral, " \t\r\n")
-	if len(text) == 0 || !strings.ContainsRune(`{["`, rune(text[0])) || !json.Valid(text) {
+	isText := len(text) == 0 || !strings.ContainsRune(`{["`, rune(text[0]))
+	if !isText {
+		var v json.RawMessage
+		notJSON = json.Unmarshal(text, &v)
+	}
+	if isText || notJSON != nil {
 		for i := range s.places {
 			s.places[i] = plainBody
 		}
 	}
-	return s.places
+	return s.places, notJSON
 }
 
 // scanner finds where variables stand in a text that may be JSON. What it finds

@@ -53,6 +53,7 @@ func TestCheckBody(t *testing.T) {
 		`{"a": '${U}'}`:               "U at offset 7 is written by a tenant and may not stand in a body that is not JSON",
 		`{"a": "${U}"`:                "U at offset 7 is written by a tenant and may not stand in a body that is not JSON",
 		`{"a": "b\\"${U}"}`:           "U at offset 11 is written by a tenant and may not stand in a body that is not JSON",
+		`{"a": "${U}",}`:              "write a JSON body with the variable in a string; this one is not JSON because of invalid character '}' looking for beginning of object key string",
 		`{"a": ${TIMESTAMP}}`:         "TIMESTAMP at offset 6 is text, which is not a JSON value",
 		`{"a": "${X}"}`:               "X at offset 7 is not a variable that is available here",
 	} {
@@ -67,7 +68,7 @@ func TestCheckBody(t *testing.T) {
 		require.IsType(t, &NameError{}, err)
 		if name := err.(*NameError); name.Name == "U" {
 			_, err := template.Body(lookup())
-			require.Equal(t, name, err, text)
+			require.ErrorContains(t, err, want[:40], text)
 		}
 	}
 	for _, text := range []string{`{"a": "${U}", "b": ["${U}"], "c": ${NUM}, "${T}": "\"${U}:"}`, `"${U}"`, `a=${T}`, ""} {

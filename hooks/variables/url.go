@@ -11,8 +11,8 @@ import (
 // span is a variable in the text of a URL.
 type span struct {
 	part
-	class      Class
-	start, end int
+	class Class
+	start int
 }
 
 // Host returns the host of a URL, with its port, if no variable is in the scheme
@@ -108,7 +108,7 @@ func (t Template) assemble(lookup Lookup) (string, []span, error) {
 		if !v.Class.isRaw() {
 			v.Text = escape(v.Text)
 		}
-		spans = append(spans, span{part: p, class: v.Class, start: at, end: at + len(v.Text)})
+		spans = append(spans, span{part: p, class: v.Class, start: at})
 		return v.Text, nil
 	})
 	return text, spans, err
@@ -206,11 +206,11 @@ func unsafeSegment(segment string) string {
 	}
 	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '/' || r == '\\' }) {
 		if part == "." || part == ".." {
-			return "is or has . or .. with its value"
+			return "has . or .. as an element"
 		}
 	}
 	if strings.ContainsFunc(text, unicode.IsControl) {
-		return "has a control character with its value"
+		return "has a control character"
 	}
 	return ""
 }

@@ -36,7 +36,7 @@ var variableRows = []mutation{
 		desc: "only the value of a segment is checked, not the segment", test: "TestValuesKeepThePath",
 		file: "hooks/variables/url.go",
 		old:  `unsafeSegment(text[start:checked])`,
-		new:  `unsafeSegment(text[max(start, s.start):s.end])`,
+		new:  `unsafeSegment(text[max(start, s.start):checked])`,
 	},
 	{
 		desc: "a value may be empty in a URL", test: "TestValuesKeepThePath",
@@ -107,8 +107,8 @@ var variableRows = []mutation{
 	{
 		desc: "untrusted values may stand in a body that only looks like JSON", test: "TestCheckBody",
 		file: "hooks/variables/body.go",
-		old:  ` || !json.Valid(text) {`,
-		new:  ` {`,
+		old:  `	if isText || notJSON != nil {`,
+		new:  `	if isText {`,
 	},
 	{
 		desc: "a value outside a string may be text", test: "TestValuesOutsideStrings",
