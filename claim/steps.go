@@ -129,7 +129,7 @@ func (a *acquisition) touch(ctx context.Context) (Claim, bool, error) {
 func (a *acquisition) postClaim(ctx context.Context) error {
 	subject := a.claim.Subject()
 	subject.NoPriorRuns = !a.hooksStarted
-	outcome, err := a.runner.Fire(ctx, hooks.PostClaim, a.w.Hooks, subject)
+	outcome, err := a.runner.Fire(ctx, hooks.PostClaim, a.w, subject)
 	a.hooks = outcome
 	return err
 }

@@ -61,6 +61,9 @@ type Action interface {
 	// Summary returns what events show of the action: the argv of a command. It
 	// has no secrets.
 	Summary() []string
+	// Names returns the names of the variables in its templates, some perhaps
+	// more than once.
+	Names() []string
 }
 
 // Process is how a command or a script runs in the container.
@@ -70,6 +73,18 @@ type Process struct {
 	Environment map[string]variables.Template
 	Limits      ProcessLimits
 	Grace       *time.Duration // between SIGTERM and SIGKILL; nil: the default
+}
+
+// Names implements Action.
+func (p Process) Names() []string { return namesOf(p.Environment) }
+
+// namesOf returns the names in templates.
+func namesOf(all map[string]variables.Template) []string {
+	var names []string
+	for _, t := range all {
+		names = append(names, t.Names()...)
+	}
+	return names
 }
 
 // ProcessLimits are limits of each process of a command or a script. 0: no limit.
@@ -138,6 +153,15 @@ func (r Request) Kind() Kind {
 // Paths and queries may be secret.
 func (r Request) Summary() []string { return []string{r.Method, r.URL.Host()} }
 
+// Names implements Action.
+func (r Request) Names() []string {
+	names := append(r.URL.Names(), namesOf(r.Headers)...)
+	if r.Body != nil {
+		names = append(names, r.Body.Names()...)
+	}
+	return names
+}
+
 // AuthType is a way to authenticate a request.
 type AuthType string
 
@@ -168,6 +192,9 @@ func (b Builtin) Kind() Kind { return KindBuiltin }
 
 // Summary returns the name.
 func (b Builtin) Summary() []string { return []string{b.Name} }
+
+// Names returns nil: options have no templates.
+func (Builtin) Names() []string { return nil }
 
 // Secret is where the value of a declared secret is. Either field is set.
 type Secret struct {

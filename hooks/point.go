@@ -34,6 +34,8 @@ type PointRule struct {
 	// the server that fired it has terminated. In every other state, and if it is
 	// the zero Place, the running hook is recorded as Unknown.
 	ResumedIn Place
+	// Phase is the phase of the container at the point, for ${PHASE}.
+	Phase string
 	// Timeouts are those of one attempt of a hook of the point.
 	DefaultTimeout, MaxTimeout time.Duration
 	// Doc describes when the hooks run and what a failure does. The schema and
@@ -60,21 +62,25 @@ const (
 var points = []PointRule{
 	{
 		Point: PostCreate, Aborts: true, // a container in creation is discarded
+		Phase:          "running",
 		DefaultTimeout: DefaultTimeout, MaxTimeout: MaxTimeout,
 		Doc: "After a container is created, started and healthy, before it becomes idle. If it fails, the container is destroyed and another is created, with backoff.",
 	},
 	{
 		Point: PostClaim, Aborts: true, ResumedIn: Place{OfClaim, "pending"},
+		Phase:          "running",
 		DefaultTimeout: DefaultTimeout, MaxTimeout: MaxTimeout,
 		Doc: "After a claimed container has the tenant's files and is healthy, before the claim request is answered. If it fails, the claim fails and the container is destroyed.",
 	},
 	{
 		Point: PreRelease, MayBeStopped: true, ResumedIn: Place{OfClaim, "releasing"},
+		Phase:          "running",
 		DefaultTimeout: DefaultTimeout, MaxTimeout: MaxTimeout,
 		Doc: "During a release, before the state is read from the container. If it fails, the rest of the point is skipped, the release continues and its response has a warning.",
 	},
 	{
 		Point: PreDestroy, MayBeStopped: true, AwaitsOthers: true, ResumedIn: Place{OfContainer, "destroying"},
+		Phase:          "stopping",
 		DefaultTimeout: DefaultTimeout, MaxTimeout: MaxTimeout,
 		Doc: "Before a container is stopped and removed. If it fails, the container is still destroyed.",
 	},

@@ -54,6 +54,10 @@ type Run struct {
 	StartedAt time.Time      `json:"started_at"`
 	EndedAt   *time.Time     `json:"ended_at,omitempty"`
 	Duration  float64        `json:"duration_ms"`
+
+	// Values are the captured values by name. They are stored with the record and
+	// shown nowhere.
+	Values map[string]string `json:"-"`
 }
 
 // Detail is what a record has because of the kind of its action. Each kind has
@@ -66,6 +70,9 @@ type Detail struct {
 	OOMKilled bool   `json:"oom_killed,omitempty" doc:"The out-of-memory killer ended a process of it."`
 	Killed    bool   `json:"killed,omitempty" doc:"SIGKILL was needed."`
 	Leaked    int    `json:"leaked_processes,omitempty" doc:"Processes that the command left behind; they were killed."`
+
+	// Stopped reports whether the hook ended its point as a success (stop_on).
+	Stopped bool `json:"stopped,omitempty" doc:"The hook ended its point as a success: the hooks after it were skipped."`
 
 	// Of requests.
 	Status   int      `json:"status,omitempty" doc:"Of the HTTP response."`
@@ -92,6 +99,7 @@ type RunFilter struct {
 	After     string // only ids greater than this one
 	Limit     int    // max attempts; 0: no limit
 	NoOutput  bool   // without stdout and stderr, which may be large
+	Captured  bool   // only those that captured values
 }
 
 // Recorder stores runs and their events. Each call writes the record and its

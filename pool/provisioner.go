@@ -75,7 +75,7 @@ func (p *Provisioner) create(ctx context.Context, c Container, w *workload.Workl
 		}},
 		flow.Step{Name: "healthy", Do: awaitHealthy},
 		flow.Step{Name: string(hooks.PostCreate), Do: func(ctx context.Context) error {
-			_, err := p.runner.Fire(ctx, hooks.PostCreate, w.Hooks, subject)
+			_, err := p.runner.Fire(ctx, hooks.PostCreate, w, subject)
 			return err
 		}},
 		flow.Step{Name: "baseline", Do: func(ctx context.Context) error {
@@ -169,7 +169,7 @@ func (p *Provisioner) markGone(ctx context.Context, c Container) error {
 // preDestroy fires pre_destroy. A failed hook does not keep the container; an
 // error means that the engine or the database is unavailable.
 func (p *Provisioner) preDestroy(ctx context.Context, c Container, w *workload.Workload) error {
-	outcome, err := p.runner.Fire(ctx, hooks.PreDestroy, w.Hooks, runner.Subject{
+	outcome, err := p.runner.Fire(ctx, hooks.PreDestroy, w, runner.Subject{
 		Workload: c.Workload, Container: c.ID, Fence: c.Fence, Tenant: c.Tenant, Protocol: c.Protocol,
 	})
 	if outcome.Failure != nil {

@@ -121,7 +121,7 @@ func (op *operation) checkProtocol() error {
 func (op *operation) preRelease(ctx context.Context) error {
 	subject := op.claim.Subject()
 	subject.Protocol, subject.HasExited = op.container.Protocol, op.container.Health == pool.Exited
-	outcome, err := op.runner.Fire(ctx, hooks.PreRelease, op.w.Hooks, subject)
+	outcome, err := op.runner.Fire(ctx, hooks.PreRelease, op.w, subject)
 	op.runs = outcome.Runs
 	op.warnings = append(op.warnings, outcome.Warnings...)
 	if outcome.Tainted != "" {

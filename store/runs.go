@@ -33,6 +33,7 @@ var runColumns = columns[hooks.Run]{
 	{name: "stdout", field: func(r *hooks.Run) any { return object[runtime.Output]{&r.Stdout} }},
 	{name: "stderr", field: func(r *hooks.Run) any { return object[runtime.Output]{&r.Stderr} }},
 	{name: "error", field: func(r *hooks.Run) any { return (*text)(&r.Error) }},
+	{name: "captured", field: func(r *hooks.Run) any { return (*pairs)(&r.Values) }},
 	{name: "started_at", use: immutable, field: func(r *hooks.Run) any { return (*nanos)(&r.StartedAt) }},
 	{name: "ended_at", field: func(r *hooks.Run) any { return nullNanos{&r.EndedAt} }},
 	{name: "duration", field: func(r *hooks.Run) any { return &r.Duration }},
@@ -213,6 +214,9 @@ func runQuery(f hooks.RunFilter) (string, []any) {
 	}
 	if slices.Equal(f.States, []hooks.RunState{hooks.Running}) {
 		w.add(runningCondition)
+	}
+	if f.Captured {
+		w.add(`captured <> ''`)
 	}
 	if f.After != "" {
 		w.add("id > " + w.arg(f.After))

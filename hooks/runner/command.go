@@ -34,7 +34,7 @@ func (x CommandExecutor) Execute(ctx context.Context, a Attempt) Result {
 	deadline := time.Now().Add(a.Timeout + runtime.DefaultGrace)
 	res, err := x.rt.Exec(ctx, a.Container, cmd)
 	for n := 1; isUnavailable(err); n++ {
-		res, err = x.rt.WaitResult(ctx, a.Container, queryOf(a))
+		res, err = x.rt.WaitResult(ctx, a.Container, commandQuery(a))
 		remaining := time.Until(deadline)
 		if errors.Is(err, runtime.ErrUnknownRun) && remaining > 0 {
 			res, err = x.rt.Exec(ctx, a.Container, cmd)
@@ -59,7 +59,7 @@ func (x CommandExecutor) WaitResult(ctx context.Context, a Attempt) Result {
 	polling, cancel := context.WithTimeout(ctx, a.Timeout+resumeTimeout)
 	defer cancel()
 	for polls := pollDelay.Retries(); ; {
-		res, err := x.rt.WaitResult(polling, a.Container, queryOf(a))
+		res, err := x.rt.WaitResult(polling, a.Container, commandQuery(a))
 		if !errors.Is(err, runtime.ErrUnavailable) || polls.Sleep(polling) != nil {
 			return commandResult(ctx, res, err)
 		}
@@ -106,8 +106,8 @@ func programOf(action hooks.Action) (args []string, script string, process hooks
 	return nil, "", hooks.Process{}
 }
 
-// queryOf returns the command that names an attempt in WaitResult.
-func queryOf(a Attempt) runtime.Command {
+// commandQuery returns the command that names an attempt in WaitResult.
+func commandQuery(a Attempt) runtime.Command {
 	return runtime.Command{RunID: a.ID(), Timeout: a.Timeout}
 }
 

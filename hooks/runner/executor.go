@@ -32,13 +32,12 @@ type Attempt struct {
 	Action  hooks.Action
 	Timeout time.Duration
 	Fence   int64 // of the flow; only for Execute
-	// Lookup supplies the variables of templates, and Envelope is the JSON that
-	// describes what happened; only for Execute.
+	// Lookup supplies the variables of templates except secrets, Envelope is the
+	// JSON that describes what happened, and Secrets are those that the workload
+	// declares; only for Execute.
 	Lookup   variables.Lookup
 	Envelope []byte
-	// Secrets are those that the workload declares. An executor that may send them
-	// reads their values itself; Lookup has none of them.
-	Secrets map[string]hooks.Secret
+	Secrets  map[string]hooks.Secret
 }
 
 // Context describes an attempt to its action. Each executor renders it in its
@@ -58,14 +57,13 @@ type Context struct {
 // ID returns an id that is unique to the attempt.
 func (c Context) ID() string { return c.Run + "." + strconv.Itoa(c.Attempt) }
 
-// newAttempt returns the attempt of a record. Only one to execute needs the
-// subject.
-func newAttempt(h hooks.Hook, r hooks.Run, s Subject) Attempt {
+// queryOf returns the attempt of a record for WaitResult and Ending.
+func queryOf(h hooks.Hook, r hooks.Run) Attempt {
 	return Attempt{
-		Action: h.Action, Timeout: h.Timeout, Fence: s.Fence,
+		Action: h.Action, Timeout: h.Timeout,
 		Context: Context{
 			Run: r.ID, Attempt: r.Attempt, Hook: r.Hook, Point: r.Point, Workload: r.Workload,
-			Container: r.Container, Claim: r.Claim, Tenant: r.Tenant, Source: s.Source,
+			Container: r.Container, Claim: r.Claim, Tenant: r.Tenant,
 		},
 	}
 }

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,33 +13,59 @@ import (
 )
 
 // run runs the hooks of a point in order. If stopped is not empty, it is why
-// none of them can be started. After a failed hook the rest is skipped.
+// none can be started in the container. After a failed hook, and after one that
+// stops the point, the rest is skipped. Disabled hooks leave no record.
 func (r *Runner) run(ctx context.Context, p hooks.Point, hs []hooks.Hook, s Subject, stopped string) ([]hooks.Run, error) {
 	prior, err := r.priorRuns(ctx, p, s)
 	if err != nil {
 		return nil, err
 	}
+	src, err := r.source(ctx, hs, s)
+	if err != nil {
+		return nil, err
+	}
 	var runs []hooks.Run
 	var failed error
-	skipReason := stopped
+	ended := "" // why the rest is skipped
 	for i, h := range hs {
-		var ended []hooks.Run
-		if skipReason != "" {
-			ended, err = r.skipHook(ctx, h, newRun(p, h, i, s), skipReason, prior[i])
-		} else {
-			ended, err = r.runHook(ctx, h, newRun(p, h, i, s), s, prior[i])
-		}
-		runs = append(runs, ended...)
-		if err == nil {
+		if h.Disabled && len(prior[i]) == 0 {
 			continue
 		}
-		failed = errors.Join(failed, err)
-		if skipReason != "" {
-			break // a record could not be written
+		run := newRun(p, h, i, s)
+		src.trusted = trustedOf(run, s)
+		reason := cmp.Or(ended, skipReason(h, stopped, src))
+		var attempts []hooks.Run
+		if reason != "" {
+			attempts, err = r.skipHook(ctx, h, run, reason, prior[i])
+		} else {
+			attempts, err = r.runHook(ctx, h, run, s, src, prior[i])
 		}
-		skipReason = fmt.Sprintf("hook %q of the same point failed", h.Name)
+		runs = append(runs, attempts...)
+		if err != nil {
+			failed = errors.Join(failed, err)
+			if reason != "" {
+				break // a record could not be written
+			}
+			ended = fmt.Sprintf("hook %q of the same point failed", h.Name)
+		}
+		if n := len(attempts); n > 0 && attempts[n-1].Stopped && ended == "" {
+			ended = fmt.Sprintf("hook %q stopped the point", h.Name)
+		}
+		src.add(attempts)
 	}
 	return runs, failed
+}
+
+// skipReason returns why a hook is not run, or "". stopped is why the container
+// cannot run commands.
+func skipReason(h hooks.Hook, stopped string, src source) string {
+	switch {
+	case stopped != "" && runsInContainer(h):
+		return stopped
+	case !h.Condition.Holds(src.lookup):
+		return "its condition is false: " + h.Condition.String()
+	}
+	return ""
 }
 
 // newRun returns the record of a hook's first attempt.

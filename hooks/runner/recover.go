@@ -31,7 +31,10 @@ func (r *Runner) awaitIdle(ctx context.Context, container string, hs map[hooks.P
 			continue // not a hook of this workload
 		}
 		h := hs[run.Point][run.Index]
-		res := r.executors.of(h.Action.Kind()).WaitResult(ctx, newAttempt(h, run, Subject{}))
+		if !run.Kind.Rule().InContainer {
+			continue // nothing of it is in the container
+		}
+		res := r.executors.of(h.Action.Kind()).WaitResult(ctx, queryOf(h, run))
 		if isUnavailable(res.Err) || ctx.Err() != nil {
 			return fmt.Errorf("wait for hook %q of %s: %w", run.Hook, run.Point, errors.Join(res.Err, context.Cause(ctx)))
 		}
@@ -57,7 +60,7 @@ func (r *Runner) MarkUnknown(ctx context.Context, ids []string, willResume func(
 		if resumes {
 			continue
 		}
-		if _, err := r.end(ctx, run, Result{State: hooks.Unknown, Err: errNotResumed}); err != nil {
+		if _, err := r.end(ctx, hooks.Hook{}, run, Result{State: hooks.Unknown, Err: errNotResumed}); err != nil {
 			return err
 		}
 	}

@@ -14,9 +14,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/workload"
 )
 
 // Runner runs hooks. It is safe for concurrent use. The caller must not fire two
@@ -47,6 +49,7 @@ type Subject struct {
 	Claim     string // empty outside a claim
 	Tenant    string // empty outside a claim
 	Source    string // of the claim: fresh, affinity or recycled
+	Reason    string // of the release
 	// NoPriorRuns reports whether this server has just started the flow for the
 	// first time, so the flow has no records. Otherwise they are looked up.
 	NoPriorRuns bool
@@ -55,6 +58,8 @@ type Subject struct {
 	// may be stopped need them.
 	Protocol  int
 	HasExited bool
+
+	workload *workload.Workload // set by Fire
 }
 
 // Outcome is what a point means for its flow.
@@ -72,7 +77,7 @@ type Outcome struct {
 }
 
 // Fire runs the hooks of a point one after another according to their policies
-// and to the rule of the point. all are the hooks of the container's workload.
+// and to the rule of the point. w is the workload that the container is of.
 // Without hooks at p, Fire does nothing.
 //
 // Fire resumes the attempts of an earlier flow, perhaps of an earlier server,
@@ -84,20 +89,21 @@ type Outcome struct {
 // a process of a hook may still run. At other points a failed hook is a warning.
 // Any other error means that a record could not be read or written or that the
 // engine is unavailable: the flow must be retried.
-func (r *Runner) Fire(ctx context.Context, p hooks.Point, all map[hooks.Point][]hooks.Hook, s Subject) (Outcome, error) {
-	hs, rule := all[p], p.Rule()
+func (r *Runner) Fire(ctx context.Context, p hooks.Point, w *workload.Workload, s Subject) (Outcome, error) {
+	hs, rule := w.Hooks[p], p.Rule()
 	if len(hs) == 0 {
 		return Outcome{Warnings: []string{}}, nil
 	}
-	stopped := ""
-	if rule.MayBeStopped {
+	s.workload = w
+	stopped, inContainer := "", slices.ContainsFunc(hs, runsInContainer)
+	if rule.MayBeStopped && inContainer {
 		var err error
 		if stopped, err = r.stoppedReason(ctx, s); err != nil {
 			return Outcome{}, err
 		}
 	}
-	if rule.AwaitsOthers && stopped == "" {
-		if err := r.awaitIdle(ctx, s.Container, all); err != nil {
+	if rule.AwaitsOthers && inContainer && stopped == "" {
+		if err := r.awaitIdle(ctx, s.Container, w.Hooks); err != nil {
 			return Outcome{}, err
 		}
 	}
@@ -114,6 +120,9 @@ func (r *Runner) Fire(ctx context.Context, p hooks.Point, all map[hooks.Point][]
 	}
 	return out, err
 }
+
+// runsInContainer reports whether a hook needs a container that runs.
+func runsInContainer(h hooks.Hook) bool { return !h.Disabled && h.Action.Kind().Rule().InContainer }
 
 // stoppedReason returns why the container cannot run commands, or "". It returns
 // an error while the engine is unavailable: hooks would time out.
@@ -159,7 +168,7 @@ func taintedReason(runs []hooks.Run, err error) string {
 	}
 	reason := ""
 	for _, run := range runs {
-		if run.State == hooks.Unknown || run.State == hooks.Lost {
+		if run.Kind.Rule().InContainer && (run.State == hooks.Unknown || run.State == hooks.Lost) {
 			reason = fmt.Sprintf("hook %q ended as %s", run.Hook, run.State)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -119,6 +120,12 @@ func newRunner(rt runtime.Execer, rec hooks.Recorder) testRunner {
 // run runs a point whose container is stopped if a reason is given.
 func (r testRunner) run(ctx context.Context, p hooks.Point, hs []hooks.Hook, s Subject, stopped ...string) ([]hooks.Run, error) {
 	return r.Runner.run(ctx, p, hs, s, strings.Join(stopped, ""))
+}
+
+// TestMain makes the delays between attempts exact.
+func TestMain(m *testing.M) {
+	retryDelay.Rand = func() float64 { return 0.5 }
+	os.Exit(m.Run())
 }
 
 func newHook(name string, policy hooks.OnError, retries int) hooks.Hook {

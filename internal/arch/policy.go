@@ -35,7 +35,7 @@ var layers = []layer{
 	// What Hostler does, each on top of the one before.
 	{"hooks/variables", nil},
 	{"hooks", []string{"runtime", "hooks/variables"}},
-	{"hooks/runner", []string{"runtime", "hooks", "hooks/variables", "internal/flow", "internal/backoff"}},
+	{"hooks/runner", []string{"runtime", "hooks", "hooks/variables", "workload", "internal/flow", "internal/backoff"}},
 	{"hooks/request", []string{"hooks", "hooks/runner", "hooks/variables"}},
 	{"hooks/request/googleauth", []string{"hooks/request"}},
 	{"hooks/builtin", []string{"hooks", "hooks/runner"}},

@@ -34,7 +34,7 @@ var pools = []mutation{
 	{
 		desc: "the baseline is taken before post_create", test: "TestCreateStepOrder",
 		file: "pool/provisioner.go", pkg: "claim",
-		old: `			_, err := p.runner.Fire(ctx, hooks.PostCreate, w.Hooks, subject)
+		old: `			_, err := p.runner.Fire(ctx, hooks.PostCreate, w, subject)
 			return err
 		}},
 		flow.Step{Name: "baseline", Do: func(ctx context.Context) error {
@@ -52,7 +52,7 @@ var pools = []mutation{
 			return nil
 		}},
 		flow.Step{Name: "baseline", Do: func(ctx context.Context) error {
-			_, err := p.runner.Fire(ctx, hooks.PostCreate, w.Hooks, subject)
+			_, err := p.runner.Fire(ctx, hooks.PostCreate, w, subject)
 			return err
 		}},
 `,

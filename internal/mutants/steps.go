@@ -7,12 +7,12 @@ var steps = []mutation{
 		file: "pool/provisioner.go", pkg: "claim",
 		old: `		flow.Step{Name: "healthy", Do: awaitHealthy},
 		flow.Step{Name: string(hooks.PostCreate), Do: func(ctx context.Context) error {
-			_, err := p.runner.Fire(ctx, hooks.PostCreate, w.Hooks, subject)
+			_, err := p.runner.Fire(ctx, hooks.PostCreate, w, subject)
 			return err
 		}},
 `,
 		new: `		flow.Step{Name: string(hooks.PostCreate), Do: func(ctx context.Context) error {
-			_, err := p.runner.Fire(ctx, hooks.PostCreate, w.Hooks, subject)
+			_, err := p.runner.Fire(ctx, hooks.PostCreate, w, subject)
 			return err
 		}},
 		flow.Step{Name: "healthy", Do: awaitHealthy},
@@ -136,10 +136,10 @@ var steps = []mutation{
 	{
 		desc: "a container whose post_create failed is idle", test: "TestCreateFailureIsRolledBack",
 		file: "pool/provisioner.go",
-		old: `			_, err := p.runner.Fire(ctx, hooks.PostCreate, w.Hooks, subject)
+		old: `			_, err := p.runner.Fire(ctx, hooks.PostCreate, w, subject)
 			return err
 `,
-		new: `			_, _ = p.runner.Fire(ctx, hooks.PostCreate, w.Hooks, subject)
+		new: `			_, _ = p.runner.Fire(ctx, hooks.PostCreate, w, subject)
 			return nil
 `,
 	},
