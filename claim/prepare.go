@@ -15,7 +15,7 @@ func (a *acquisition) load(ctx context.Context) error {
 	if err := a.readRevision(ctx); err != nil {
 		return err
 	}
-	a.changed, a.latest = false, snapshot.Snapshot{}
+	a.changed, a.restarted, a.latest = false, false, snapshot.Snapshot{}
 	return a.replan(false)
 }
 
@@ -106,7 +106,7 @@ func (a *acquisition) seed(ctx context.Context) error {
 
 // restart restarts the main process with the current files.
 func (a *acquisition) restart(ctx context.Context) error {
-	a.changed = true
+	a.changed, a.restarted = true, true
 	a.pools.Health.MarkRestarted(a.claim.Container)
 	return a.rt.Restart(ctx, a.claim.Container, a.claim.ContainerFence)
 }

@@ -7,6 +7,8 @@ type Point string
 
 // The points of hooks.
 const (
+	PreStart   Point = "pre_start"
+	PostStart  Point = "post_start"
 	PostCreate Point = "post_create"
 	PostClaim  Point = "post_claim"
 	PreRelease Point = "pre_release"
@@ -62,6 +64,7 @@ type Run struct {
 	Killed    bool       `json:"killed,omitempty"`           // SIGKILL was needed
 	Leaked    int        `json:"leaked_processes,omitempty"` // processes that outlived the command and were killed
 	OOMKilled bool       `json:"oom_killed,omitempty"`       // the out-of-memory killer ended a process of it
+	Stopped   bool       `json:"stopped,omitempty"`          // the hook ended its point as a success
 	Status    int        `json:"status,omitempty"`           // of the HTTP response
 	Captured  []string   `json:"captured,omitempty"`         // names of the values captured from the response
 	Response  string     `json:"response,omitempty"`         // its first bytes, if the hook keeps them

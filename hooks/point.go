@@ -7,6 +7,8 @@ type Point string
 
 // The points.
 const (
+	PreStart   Point = "pre_start"
+	PostStart  Point = "post_start"
 	PostCreate Point = "post_create"
 	PostClaim  Point = "post_claim"
 	PreRelease Point = "pre_release"
@@ -23,6 +25,9 @@ type PointRule struct {
 	// failure is a warning. The hooks are then not canceled either: they would be
 	// killed, and never run again.
 	Aborts bool
+	// NotStarted reports whether the main process has not been started when the
+	// point is fired. Only actions of the server are permitted then.
+	NotStarted bool
 	// MayBeStopped reports whether the main process may have exited when the point
 	// is fired. Its commands are then skipped. While the engine is unavailable the
 	// point is not fired.
@@ -60,6 +65,18 @@ const (
 
 // points lists all points in the order of a container's lifecycle.
 var points = []PointRule{
+	{
+		Point: PreStart, Aborts: true, NotStarted: true,
+		Phase:          "provisioning",
+		DefaultTimeout: DefaultRequestTimeout, MaxTimeout: MaxRequestTimeout,
+		Doc: "After a container is created, before it is started. Requests and builtins only. If it fails, the container is destroyed and another is created, with backoff.",
+	},
+	{
+		Point: PostStart, Aborts: true, ResumedIn: Place{OfClaim, "pending"},
+		Phase:          "starting",
+		DefaultTimeout: DefaultTimeout, MaxTimeout: MaxRequestTimeout,
+		Doc: "After the main process is started, before it is healthy: when a container is created, and when a claim restarts the process. If it fails, the container is destroyed, and a claim fails.",
+	},
 	{
 		Point: PostCreate, Aborts: true, // a container in creation is discarded
 		Phase:          "running",

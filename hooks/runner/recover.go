@@ -9,7 +9,7 @@ import (
 	"github.com/hostler/hostler/hooks"
 )
 
-// HasStarted reports whether a hook of the point was started for the subject.
+// HasStarted reports whether a hook of the point has a record for the subject.
 func (r *Runner) HasStarted(ctx context.Context, p hooks.Point, s Subject) (bool, error) {
 	prior, err := r.priorRuns(ctx, p, s)
 	return len(prior) > 0, err

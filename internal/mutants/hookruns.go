@@ -9,24 +9,23 @@ var hookRuns = []mutation{
 		return outcome{}, fmt.Errorf("record the start of hook %q: %w", h.Name, err)
 	}
 	x := r.executors.of(h.Action.Kind())
-	run, err := r.end(ctx, run, x.Execute(ctx, newAttempt(h, run, s)))
+	res := x.Execute(ctx, newAttempt(h, run, s, src))
 `,
 		new: `	x := r.executors.of(h.Action.Kind())
-	res := x.Execute(ctx, newAttempt(h, run, s))
+	res := x.Execute(ctx, newAttempt(h, run, s, src))
 	if err := r.recorder.RunStarted(ctx, run); err != nil {
 		return outcome{}, fmt.Errorf("record the start of hook %q: %w", h.Name, err)
 	}
-	run, err := r.end(ctx, run, res)
 `,
 	},
 	{
 		desc: "hooks after a failed one are not recorded", test: "TestErrorPolicies",
 		file: "hooks/runner/point.go",
-		old: `		if skipReason != "" {
-			break // a record could not be written
+		old: `			if reason != "" {
+				break // a record could not be written
 `,
-		new: `		if failed != nil {
-			break // a record could not be written
+		new: `			if failed != nil {
+				break // a record could not be written
 `,
 	},
 	{
@@ -88,9 +87,9 @@ var hookRuns = []mutation{
 	{
 		desc: "a hook that was started by an earlier server runs again", test: "TestResumePriorRuns",
 		file: "hooks/runner/attempts.go",
-		old: `	res := x.WaitResult(ctx, newAttempt(h, run, Subject{}))
+		old: `	res := x.WaitResult(ctx, queryOf(h, run))
 `,
-		new: `	res := x.Execute(ctx, newAttempt(h, run, Subject{}))
+		new: `	res := x.Execute(ctx, queryOf(h, run))
 `,
 	},
 	{
