@@ -55,6 +55,9 @@ type Run struct {
 	EndedAt   *time.Time     `json:"ended_at,omitempty"`
 	Duration  float64        `json:"duration_ms"`
 
+	// File names the content of the workload file that the hook is from. A server
+	// that resumes the point reads the point's hooks from it.
+	File string `json:"-"`
 	// Values are the captured values by name. They are stored with the record and
 	// shown nowhere.
 	Values map[string]string `json:"-"`

@@ -106,6 +106,10 @@ type Workloads interface {
 	// Revision returns the source and the seed directory of a revision that is
 	// current or has containers, or ErrWorkloadNotFound.
 	Revision(ctx context.Context, workload, revision string) (Record, error)
+	// File returns the content of a workload file that was applied, by
+	// workload.FileID, or ErrWorkloadNotFound. It stays while a point may be
+	// resumed with it.
+	File(ctx context.Context, workload, file string) ([]byte, error)
 	// RemoveWorkload removes the record of a workload that is Deleting and has
 	// only Destroyed containers, and writes the events. If it has others, or if
 	// events are still to be delivered to its hooks, it returns ErrInUse; if it is not Deleting, or does not exist,

@@ -200,11 +200,22 @@ const unusedRevisions = `DELETE FROM revisions WHERE updated_at < $1
 		WHERE containers.workload = revisions.workload AND containers.revision = revisions.revision
 			AND containers.state <> 'destroyed')`
 
-// pruneRevisions removes the revisions that no workload or container uses any
-// more.
+// unusedFiles removes the files that are not current and that no point in
+// progress needs.
+const unusedFiles = `DELETE FROM files WHERE updated_at < $1
+	AND updated_at < (SELECT max(newer.updated_at) FROM files AS newer WHERE newer.workload = files.workload)
+	AND NOT EXISTS (SELECT 1 FROM claims
+		WHERE claims.workload = files.workload AND claims.state IN ('pending', 'releasing'))
+	AND NOT EXISTS (SELECT 1 FROM containers
+		WHERE containers.workload = files.workload AND containers.state = 'destroying')`
+
+// pruneRevisions removes the revisions and files that nothing uses any more.
 func (db *DB) pruneRevisions(ctx context.Context, before time.Time, p *Pruned) error {
 	err := db.writer.update(ctx, func(t *tx) (err error) {
-		p.Revisions, err = t.exec(unusedRevisions, toNanos(before))
+		if p.Revisions, err = t.exec(unusedRevisions, toNanos(before)); err != nil {
+			return err
+		}
+		_, err = t.exec(unusedFiles, toNanos(before))
 		return err
 	})
 	if err != nil {

@@ -33,6 +33,7 @@ var runColumns = columns[hooks.Run]{
 	{name: "stdout", field: func(r *hooks.Run) any { return object[runtime.Output]{&r.Stdout} }},
 	{name: "stderr", field: func(r *hooks.Run) any { return object[runtime.Output]{&r.Stderr} }},
 	{name: "error", field: func(r *hooks.Run) any { return (*text)(&r.Error) }},
+	{name: "file", use: immutable, field: func(r *hooks.Run) any { return &r.File }},
 	{name: "captured", field: func(r *hooks.Run) any { return (*pairs)(&r.Values) }},
 	{name: "started_at", use: immutable, field: func(r *hooks.Run) any { return (*nanos)(&r.StartedAt) }},
 	{name: "ended_at", field: func(r *hooks.Run) any { return nullNanos{&r.EndedAt} }},

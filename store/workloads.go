@@ -8,6 +8,7 @@ import (
 
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/workload"
 )
 
 var _ pool.Workloads = (*DB)(nil)
@@ -40,6 +41,10 @@ const (
 	// touchOldRevision records when a revision was last current.
 	touchOldRevision = `UPDATE revisions SET updated_at = $2
 		WHERE workload = $1 AND revision = (SELECT revision FROM workloads WHERE id = $1)`
+	putFile = `INSERT INTO files (workload, file, source, updated_at) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (workload, file) DO UPDATE SET updated_at = excluded.updated_at`
+	selectFile     = `SELECT source FROM files WHERE workload = $1 AND file = $2`
+	deleteFiles    = `DELETE FROM files WHERE workload = $1`
 	selectRevision = `SELECT source, dir, updated_at FROM revisions WHERE workload = $1 AND revision = $2`
 	// A workload that was applied again in the meantime is no longer being
 	// deleted.
@@ -76,6 +81,9 @@ func (db *DB) PutWorkload(ctx context.Context, r pool.Record, events ...activity
 			return err
 		}
 		if err := t.execLater(putRevision, r.ID, r.Revision, r.Source, r.Dir, toNanos(t.now)); err != nil {
+			return err
+		}
+		if err := t.execLater(putFile, r.ID, workload.FileID(r.Source), r.Source, toNanos(t.now)); err != nil {
 			return err
 		}
 		return addWorkloadEvents(t, r.ID, events)
@@ -131,6 +139,20 @@ func (db *DB) Revision(ctx context.Context, workload, revision string) (pool.Rec
 	return r, nil
 }
 
+// File returns the content of a workload file that was applied.
+func (db *DB) File(ctx context.Context, workload, file string) ([]byte, error) {
+	source, err := queryRow(ctx, db, scanSource, selectFile, sanitizeText(workload), file)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = pool.ErrWorkloadNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read file %s of workload %s: %w", file, workload, err)
+	}
+	return source, nil
+}
+
+func scanSource(r row) (source []byte, err error) { return source, r.Scan(&source) }
+
 // RemoveWorkload removes the record of a workload that has no container.
 func (db *DB) RemoveWorkload(ctx context.Context, id string, events ...activity.Event) error {
 	err := db.writer.update(ctx, func(t *tx) error {
@@ -156,6 +178,9 @@ func (db *DB) RemoveWorkload(ctx context.Context, id string, events ...activity.
 			return pool.ErrWorkloadNotFound
 		}
 		if err := t.execLater(deleteRevisions, id); err != nil {
+			return err
+		}
+		if err := t.execLater(deleteFiles, id); err != nil {
 			return err
 		}
 		if err := t.execLater(deleteBreaker, id); err != nil {

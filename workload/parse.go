@@ -23,7 +23,7 @@ func Parse(source []byte, name string) (*Workload, error) {
 	w := f.workload()
 	w.Notes = d.sortedNotes()
 	w.Source = bytes.Clone(source)
-	w.Revision = revision(w)
+	w.Revision, w.File = revision(w), FileID(source)
 	return w, nil
 }
 

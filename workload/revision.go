@@ -27,6 +27,12 @@ func revision(w *Workload) string {
 	return hex.EncodeToString(sum[:])[:revisionLen]
 }
 
+// FileID returns what identifies the content of a workload file.
+func FileID(source []byte) string {
+	sum := sha256.Sum256(source)
+	return hex.EncodeToString(sum[:])[:2*revisionLen]
+}
+
 // form is a canonical form. It encodes to JSON with sorted keys. It omits values
 // that are not set, so that a key that a later version adds does not change the
 // revision.

@@ -40,7 +40,7 @@ func complete() *Workload {
 			Name: "h", Timeout: time.Second, OnError: hooks.Retry, Retries: 2, Idempotent: true,
 			Action: hooks.Command{Args: []string{"echo"}, Process: hooks.Process{User: "root", Workdir: "/", Environment: map[string]variables.Template{"C": variables.Literal("3")}}},
 		}}},
-		Revision: "set by Parse", Source: []byte("the file"),
+		Revision: "set by Parse", Source: []byte("the file"), File: "set by Parse",
 	}
 }
 
@@ -74,7 +74,7 @@ func TestRevisionGolden(t *testing.T) {
 // new field must be in the revision or in the list.
 func TestRevisionHasEveryField(t *testing.T) {
 	without := map[string]bool{
-		"Name": true, "Pool": true, "Revision": true, "Source": true, "Notes": true,
+		"Name": true, "Pool": true, "Revision": true, "Source": true, "File": true, "Notes": true,
 		"EventHooks": true, "Secrets": true, // of the server
 		"Workspace": true, // it is in the scripts
 	}

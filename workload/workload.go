@@ -47,8 +47,9 @@ type Workload struct {
 	// Revision identifies everything in the file that defines a container: all
 	// but name and pool. Containers of another revision are replaced.
 	Revision string
-	// Source is the content of the file.
+	// Source is the content of the file, and File identifies it.
 	Source []byte
+	File   string
 }
 
 // Healthcheck is a command that exits with 0 when the workload is ready.

@@ -122,7 +122,7 @@ func assemble(db *store.DB, rt backend, sinks *snapshot.Sinks, log *slog.Logger)
 	s := &server{db: db, rt: rt, sinks: sinks, log: log}
 	s.metrics = newMetrics(db)
 	inContainer := runner.NewCommandExecutor(rt)
-	hookRunner := runner.New(rt, s.metrics.recorder(db), runner.Executors{hooks.KindCommand: inContainer, hooks.KindScript: inContainer})
+	hookRunner := runner.New(rt, s.metrics.recorder(db), runner.Executors{hooks.KindCommand: inContainer, hooks.KindScript: inContainer}, pool.NewCatalog(db))
 	checkSink := func(ctx context.Context, cfg *workload.Sync) error {
 		_, err := sinks.Open(ctx, cfg)
 		return err

@@ -112,7 +112,7 @@ func (h *Harness) open() {
 	db, err := store.Open(context.Background(), h.path)
 	require.NoError(h.T, err)
 	log := slog.New(slog.DiscardHandler)
-	hookRunner := HookRunner(h.runtime, db)
+	hookRunner := HookRunner(h.runtime, db, pool.NewCatalog(db))
 	db.SetProtocols(h.runtime.Protocols())
 	h.DB = db
 	h.Pools = pool.New(db, h.runtime, hookRunner, sinks{h.Bucket}.check, log)
@@ -121,10 +121,11 @@ func (h *Harness) open() {
 	h.startDispatcher(log)
 }
 
-// HookRunner returns a runner of commands and scripts in rt that records them in recorder.
-func HookRunner(rt runtime.Runtime, recorder hooks.Recorder) *runner.Runner {
+// HookRunner returns a runner of commands and scripts in rt that records them in
+// recorder. files may be nil.
+func HookRunner(rt runtime.Runtime, recorder hooks.Recorder, files runner.Files) *runner.Runner {
 	inContainer := runner.NewCommandExecutor(rt)
-	return runner.New(rt, recorder, runner.Executors{hooks.KindCommand: inContainer, hooks.KindScript: inContainer})
+	return runner.New(rt, recorder, runner.Executors{hooks.KindCommand: inContainer, hooks.KindScript: inContainer}, files)
 }
 
 // startDispatcher starts the dispatcher of the services' event handlers.

@@ -74,7 +74,7 @@ func TestFireFollowsAborts(t *testing.T) {
 	for _, rule := range hooks.Points() {
 		t.Run(string(rule.Point), func(t *testing.T) {
 			fire := func(h hooks.Hook) (Outcome, error) {
-				r := New(&stubRuntime{status: runtime.Status{State: runtime.Running}}, &fakeRecorder{}, Executors{hooks.KindScript: &callExecutor{}})
+				r := New(&stubRuntime{status: runtime.Status{State: runtime.Running}}, &fakeRecorder{}, Executors{hooks.KindScript: &callExecutor{}}, nil)
 				return r.Fire(t.Context(), rule.Point, hooksAt(rule.Point, h), Subject{Protocol: 3})
 			}
 			out, err := fire(newCall(hooks.Failed, hooks.Fail))
@@ -99,7 +99,7 @@ func TestFireFollowsAborts(t *testing.T) {
 			require.Equal(t, []string{}, out.Warnings, "a list in responses, not null")
 		})
 	}
-	out, err := New(nil, nil, nil).Fire(t.Context(), hooks.PostClaim, &workload.Workload{}, Subject{})
+	out, err := New(nil, &fakeRecorder{}, nil, nil).Fire(t.Context(), hooks.PostClaim, &workload.Workload{}, Subject{})
 	require.NoError(t, err)
 	require.Equal(t, []string{}, out.Warnings)
 }
@@ -111,7 +111,7 @@ func TestFireFollowsCancel(t *testing.T) {
 	for _, rule := range hooks.Points() {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		x := &scriptedRuntime{results: map[string][]scriptedResult{"a": {{duringExec: func() { cancel(stop) }}}}}
-		r := New(&stubRuntime{status: runtime.Status{State: runtime.Running}}, &fakeRecorder{}, Executors{hooks.KindCommand: NewCommandExecutor(x), hooks.KindScript: &callExecutor{}})
+		r := New(&stubRuntime{status: runtime.Status{State: runtime.Running}}, &fakeRecorder{}, Executors{hooks.KindCommand: NewCommandExecutor(x), hooks.KindScript: &callExecutor{}}, nil)
 		out, err := r.Fire(ctx, rule.Point, hooksAt(rule.Point, newHook("a", hooks.Fail, 0)), Subject{Protocol: 3, NoPriorRuns: true})
 		require.Equal(t, rule.Aborts, errors.Is(err, context.Canceled), "%s: %v", rule.Point, err)
 		require.Equal(t, !rule.Aborts, len(out.Runs) == 2 && out.Runs[1].State == hooks.Succeeded, rule.Point)
@@ -140,7 +140,7 @@ func TestFireInStoppedContainer(t *testing.T) {
 		for name, tt := range tests {
 			t.Run(string(rule.Point)+" "+name, func(t *testing.T) {
 				rt, rec, x := tt.rt, &fakeRecorder{}, &callExecutor{}
-				out, err := New(&rt, rec, Executors{hooks.KindScript: x}).Fire(
+				out, err := New(&rt, rec, Executors{hooks.KindScript: x}, nil).Fire(
 					t.Context(), rule.Point, hooksAt(rule.Point, newCall(hooks.Succeeded, hooks.Fail)), tt.subject)
 				if !rule.MayBeStopped {
 					require.NoError(t, err)
@@ -184,10 +184,10 @@ func TestFireAgainInStoppedContainer(t *testing.T) {
 	for _, state := range []runtime.State{runtime.Exited, runtime.Running} {
 		rt := &stubRuntime{status: runtime.Status{State: state}}
 		all := hooksAt(hooks.PreRelease, newCall(hooks.Succeeded, hooks.Fail))
-		out, err := New(rt, &fakeRecorder{prior: ran}, Executors{hooks.KindScript: &callExecutor{}}).Fire(t.Context(), hooks.PreRelease, all, Subject{Protocol: 3})
+		out, err := New(rt, &fakeRecorder{prior: ran}, Executors{hooks.KindScript: &callExecutor{}}, nil).Fire(t.Context(), hooks.PreRelease, all, Subject{Protocol: 3})
 		require.NoError(t, err)
 		require.Empty(t, out.Warnings)
-		out, err = New(rt, &fakeRecorder{prior: skipped}, Executors{hooks.KindScript: &callExecutor{}}).Fire(t.Context(), hooks.PreRelease, all, Subject{Protocol: 3})
+		out, err = New(rt, &fakeRecorder{prior: skipped}, Executors{hooks.KindScript: &callExecutor{}}, nil).Fire(t.Context(), hooks.PreRelease, all, Subject{Protocol: 3})
 		require.NoError(t, err)
 		require.Equal(t, []string{"pre_release did not run: the container is not running"}, out.Warnings)
 	}
@@ -200,7 +200,7 @@ func TestFireCanceledBeforeStart(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(stop)
 	rec := &fakeRecorder{}
-	_, err := New(&stubRuntime{err: context.Canceled}, rec, Executors{hooks.KindScript: &callExecutor{}}).Fire(
+	_, err := New(&stubRuntime{err: context.Canceled}, rec, Executors{hooks.KindScript: &callExecutor{}}, nil).Fire(
 		ctx, hooks.PreDestroy, hooksAt(hooks.PreDestroy, newCall(hooks.Succeeded, hooks.Fail)), Subject{Protocol: 3})
 	require.ErrorIs(t, err, stop)
 	require.Empty(t, rec.trace)
@@ -210,7 +210,7 @@ func TestFireCanceledBeforeStart(t *testing.T) {
 func TestUnsupportedKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rec := &fakeRecorder{}
-		out, err := New(&stubRuntime{}, rec, nil).Fire(
+		out, err := New(&stubRuntime{}, rec, nil, nil).Fire(
 			t.Context(), hooks.PostClaim, hooksAt(hooks.PostClaim, newCall(hooks.Succeeded, hooks.Continue)), Subject{})
 		require.ErrorContains(t, err, `actions of kind "script" are not supported`)
 		require.Equal(t, hooks.StartFailed, out.Runs[0].State)
@@ -221,7 +221,7 @@ func TestUnsupportedKind(t *testing.T) {
 // An executor gets the whole context of an attempt.
 func TestContextOfAttempt(t *testing.T) {
 	x := &callExecutor{}
-	out, err := New(&stubRuntime{}, &fakeRecorder{}, Executors{hooks.KindScript: x}).Fire(
+	out, err := New(&stubRuntime{}, &fakeRecorder{}, Executors{hooks.KindScript: x}, nil).Fire(
 		t.Context(), hooks.PostClaim, hooksAt(hooks.PostClaim, newCall(hooks.Succeeded, hooks.Fail)),
 		Subject{Workload: "w", Container: "k", Claim: "c", Tenant: "t", Source: "fresh"})
 	require.NoError(t, err)

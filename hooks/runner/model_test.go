@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"testing"
 	"testing/synctest"
 
@@ -58,7 +59,7 @@ func fire(t *testing.T, x *receiver, rec *fakeRecorder, p hooks.Point, s Subject
 	commands := &scriptedRuntime{results: map[string][]scriptedResult{"ok": {exit0}, "stop": {{res: runtime.Result{ExitCode: 75}}}}}
 	r := New(&stubRuntime{status: runtime.Status{State: state}}, rec, Executors{
 		hooks.KindHTTP: x, hooks.KindCommand: NewCommandExecutor(commands),
-	})
+	}, nil)
 	return r.Fire(t.Context(), p, &workload.Workload{
 		Name: "Web", Image: "web:1", Environment: map[string]string{"REGION": "eu", "IMAGE": "mine"}, Hooks: map[hooks.Point][]hooks.Hook{p: hs},
 	}, s)
@@ -79,7 +80,7 @@ func TestRequestsOfStoppedContainer(t *testing.T) {
 // outcome is unknown leaves nothing in the container.
 func TestRequestsNeedNoEngine(t *testing.T) {
 	x, rec := &receiver{results: []Result{{State: hooks.Unknown}}}, &fakeRecorder{}
-	r := New(nil, rec, Executors{hooks.KindHTTP: x})
+	r := New(nil, rec, Executors{hooks.KindHTTP: x}, nil)
 	h := newRequest(t, "audit", "{}")
 	h.OnError = hooks.Continue
 	out, err := r.Fire(t.Context(), hooks.PreDestroy, &workload.Workload{Hooks: map[hooks.Point][]hooks.Hook{hooks.PreDestroy: {h}}}, Subject{Container: "k"})
@@ -199,4 +200,33 @@ func TestEnvelopeIsConstant(t *testing.T) {
 		}, e)
 		require.WithinDuration(t, out.Runs[0].StartedAt, e.Timestamp, 1<<20)
 	})
+}
+
+// files is a Files with one file.
+type files map[string]*workload.Workload
+
+func (f files) File(_ context.Context, _, file string) (*workload.Workload, error) {
+	if w, ok := f[file]; ok {
+		return w, nil
+	}
+	return nil, errors.New("no such file")
+}
+
+// A point that is resumed goes on with the hooks of the file with which it
+// began: a file that was applied since may have others, in another order.
+func TestResumeWithFile(t *testing.T) {
+	audit, register := newRequest(t, "audit", ""), newRequest(t, "register", "")
+	old := &workload.Workload{File: "old", Hooks: map[hooks.Point][]hooks.Hook{hooks.PostClaim: {register, audit}}}
+	current := &workload.Workload{File: "new", Hooks: map[hooks.Point][]hooks.Hook{hooks.PostClaim: {newRequest(t, "other", "")}}}
+	begun := hooks.Run{ID: "r", Hook: "register", Point: hooks.PostClaim, Index: 0, Attempt: 1, State: hooks.Succeeded, Kind: hooks.KindHTTP, File: "old"}
+	x, rec := &receiver{results: []Result{{State: hooks.Succeeded}}}, &fakeRecorder{prior: []hooks.Run{begun}}
+	out, err := New(nil, rec, Executors{hooks.KindHTTP: x}, files{"old": old}).Fire(t.Context(), hooks.PostClaim, current, Subject{Container: "k"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"start audit.1 running", "end audit.1 succeeded"}, rec.trace)
+	require.Equal(t, "old", out.Runs[1].File)
+
+	// A file that cannot be read fails the flow, which is retried.
+	_, err = New(nil, rec, Executors{hooks.KindHTTP: x}, files{}).Fire(t.Context(), hooks.PostClaim, current, Subject{Container: "k"})
+	require.ErrorContains(t, err, "read the file that post_claim began with: no such file")
+	require.Len(t, rec.trace, 2)
 }

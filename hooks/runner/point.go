@@ -15,11 +15,7 @@ import (
 // run runs the hooks of a point in order. If stopped is not empty, it is why
 // none can be started in the container. After a failed hook, and after one that
 // stops the point, the rest is skipped. Disabled hooks leave no record.
-func (r *Runner) run(ctx context.Context, p hooks.Point, hs []hooks.Hook, s Subject, stopped string) ([]hooks.Run, error) {
-	prior, err := r.priorRuns(ctx, p, s)
-	if err != nil {
-		return nil, err
-	}
+func (r *Runner) run(ctx context.Context, p hooks.Point, hs []hooks.Hook, s Subject, stopped string, prior map[int][]hooks.Run) ([]hooks.Run, error) {
 	src, err := r.source(ctx, hs, s)
 	if err != nil {
 		return nil, err
@@ -70,8 +66,13 @@ func skipReason(h hooks.Hook, stopped string, src source) string {
 
 // newRun returns the record of a hook's first attempt.
 func newRun(p hooks.Point, h hooks.Hook, index int, s Subject) hooks.Run {
+	file := ""
+	if s.workload != nil {
+		file = s.workload.File
+	}
 	return hooks.Run{
-		ID: newID(), Point: p, Hook: h.Name, Index: index, Attempt: 1,
+		File: file,
+		ID:   newID(), Point: p, Hook: h.Name, Index: index, Attempt: 1,
 		Kind: h.Action.Kind(), Command: h.Action.Summary(),
 		Workload: s.Workload, Container: s.Container, Claim: s.Claim, Tenant: s.Tenant,
 	}
@@ -101,9 +102,9 @@ func (r *Runner) skipHook(ctx context.Context, h hooks.Hook, run hooks.Run, reas
 	return []hooks.Run{run}, nil
 }
 
-// priorRuns returns the recorded runs of a point by hook index, each in the
-// order of the attempts. A new flow has none.
-func (r *Runner) priorRuns(ctx context.Context, p hooks.Point, s Subject) (map[int][]hooks.Run, error) {
+// priorRuns returns the recorded runs of a point, in the order of the hooks and
+// their attempts. A new flow has none.
+func (r *Runner) priorRuns(ctx context.Context, p hooks.Point, s Subject) ([]hooks.Run, error) {
 	if s.NoPriorRuns {
 		return nil, nil
 	}
@@ -111,11 +112,7 @@ func (r *Runner) priorRuns(ctx context.Context, p hooks.Point, s Subject) (map[i
 	if err != nil {
 		return nil, fmt.Errorf("list the prior runs of %s: %w", p, err)
 	}
-	prior := make(map[int][]hooks.Run, len(runs))
-	for _, run := range runs {
-		prior[run.Index] = append(prior[run.Index], run)
-	}
-	return prior, nil
+	return runs, nil
 }
 
 // newID returns an id that sorts by time.

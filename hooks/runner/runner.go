@@ -27,6 +27,7 @@ type Runner struct {
 	rt        Runtime
 	recorder  hooks.Recorder
 	executors Executors
+	files     Files
 }
 
 // Runtime is what a Runner needs to know about containers.
@@ -35,10 +36,17 @@ type Runtime interface {
 	Protocols() runtime.Protocols
 }
 
+// Files returns workload files that were applied.
+type Files interface {
+	// File returns the workload of a file by its workload.Workload.File.
+	File(ctx context.Context, id, file string) (*workload.Workload, error)
+}
+
 // New returns a Runner that performs actions with executors and records them in
-// recorder.
-func New(rt Runtime, recorder hooks.Recorder, executors Executors) *Runner {
-	return &Runner{rt: rt, recorder: recorder, executors: executors}
+// recorder. files is needed to resume points after their workload was applied
+// again.
+func New(rt Runtime, recorder hooks.Recorder, executors Executors, files Files) *Runner {
+	return &Runner{rt: rt, recorder: recorder, executors: executors, files: files}
 }
 
 // Subject is the container, and the claim if any, of a point.
@@ -90,14 +98,17 @@ type Outcome struct {
 // Any other error means that a record could not be read or written or that the
 // engine is unavailable: the flow must be retried.
 func (r *Runner) Fire(ctx context.Context, p hooks.Point, w *workload.Workload, s Subject) (Outcome, error) {
-	hs, rule := w.Hooks[p], p.Rule()
-	if len(hs) == 0 {
+	if len(w.Hooks[p]) == 0 {
 		return Outcome{Warnings: []string{}}, nil
 	}
+	w, prior, err := r.begunWith(ctx, p, w, s)
+	if err != nil {
+		return Outcome{}, err
+	}
+	hs, rule := w.Hooks[p], p.Rule()
 	s.workload = w
 	stopped, inContainer := "", slices.ContainsFunc(hs, runsInContainer)
 	if rule.MayBeStopped && inContainer {
-		var err error
 		if stopped, err = r.stoppedReason(ctx, s); err != nil {
 			return Outcome{}, err
 		}
@@ -110,7 +121,7 @@ func (r *Runner) Fire(ctx context.Context, p hooks.Point, w *workload.Workload, 
 	if !rule.Aborts {
 		ctx = context.WithoutCancel(ctx)
 	}
-	runs, err := r.run(ctx, p, hs, s, stopped)
+	runs, err := r.run(ctx, p, hs, s, stopped, prior)
 	out := Outcome{Runs: runs, Tainted: taintedReason(runs, err)}
 	out.Warnings = append(stoppedWarnings(runs), failureWarnings(runs)...)
 	if _, isHookError := errors.AsType[*hooks.Error](err); isHookError && !rule.Aborts {
@@ -119,6 +130,26 @@ func (r *Runner) Fire(ctx context.Context, p hooks.Point, w *workload.Workload, 
 		out.Failure, err = err, nil
 	}
 	return out, err
+}
+
+// begunWith returns the workload whose file the hooks of a point are from, and
+// the runs of the point by hook index. It is w unless an earlier flow began the
+// point before w was applied: its hooks are then those of that time.
+func (r *Runner) begunWith(ctx context.Context, p hooks.Point, w *workload.Workload, s Subject) (*workload.Workload, map[int][]hooks.Run, error) {
+	runs, err := r.priorRuns(ctx, p, s)
+	if err != nil || len(runs) == 0 {
+		return w, nil, err
+	}
+	prior := make(map[int][]hooks.Run, len(runs))
+	for _, run := range runs {
+		prior[run.Index] = append(prior[run.Index], run)
+	}
+	if file := runs[0].File; file != "" && file != w.File {
+		if w, err = r.files.File(ctx, s.Workload, file); err != nil {
+			return nil, nil, fmt.Errorf("read the file that %s began with: %w", p, err)
+		}
+	}
+	return w, prior, nil
 }
 
 // runsInContainer reports whether a hook needs a container that runs.

@@ -16,6 +16,7 @@ import (
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/hooks/variables"
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/workload"
 )
 
 // scriptedRuntime is a runtime whose commands end with scripted results, by their
@@ -114,12 +115,16 @@ var (
 type testRunner struct{ *Runner }
 
 func newRunner(rt runtime.Execer, rec hooks.Recorder) testRunner {
-	return testRunner{New(nil, rec, Executors{hooks.KindCommand: NewCommandExecutor(rt)})}
+	return testRunner{New(nil, rec, Executors{hooks.KindCommand: NewCommandExecutor(rt)}, nil)}
 }
 
 // run runs a point whose container is stopped if a reason is given.
 func (r testRunner) run(ctx context.Context, p hooks.Point, hs []hooks.Hook, s Subject, stopped ...string) ([]hooks.Run, error) {
-	return r.Runner.run(ctx, p, hs, s, strings.Join(stopped, ""))
+	_, prior, err := r.begunWith(ctx, p, &workload.Workload{}, s)
+	if err != nil {
+		return nil, err
+	}
+	return r.Runner.run(ctx, p, hs, s, strings.Join(stopped, ""), prior)
 }
 
 // TestMain makes the delays between attempts exact.
