@@ -84,6 +84,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"time of the last wipe is recorded", wipedAt},
 		{"workload is put, read and removed", workloads},
 		{"revision stays while in use", revisions},
+		{"file stays while in use", files},
 		{"failures of pools", breakers},
 		{"run has one start and one end", runLife},
 		{"run event is complete", runEventData},
