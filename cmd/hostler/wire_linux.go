@@ -16,6 +16,9 @@ import (
 
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/hooks/builtin"
+	"github.com/hostler/hostler/hooks/request"
+	"github.com/hostler/hostler/hooks/request/googleauth"
 	"github.com/hostler/hostler/hooks/runner"
 	"github.com/hostler/hostler/internal/dispatch"
 	"github.com/hostler/hostler/membership"
@@ -34,6 +37,7 @@ type server struct {
 	db       *store.DB
 	rt       backend
 	sinks    *snapshot.Sinks
+	requests *request.Executor
 	pools    *pool.Pools
 	claims   *claim.Service
 	releases *release.Service
@@ -69,14 +73,18 @@ func wire(ctx context.Context, c serveConfig, log *slog.Logger) (*server, error)
 		return nil, errors.Join(err, db.Close())
 	}
 	db.SetProtocols(rt.Protocols())
+	requests, err := c.requests()
+	if err != nil {
+		return nil, errors.Join(err, rt.Close(), db.Close())
+	}
 	sinks := snapshot.NewSinks(c.pathPolicy(db.IsShared()), cloud.Open)
 	if !db.IsShared() {
-		return assemble(db, rt, sinks, log), nil
+		return assemble(db, rt, sinks, requests, log), nil
 	}
 	if err := register(ctx, c, db, member); err != nil {
 		return nil, errors.Join(err, rt.Close(), db.Close())
 	}
-	s := assemble(db, guardedBackend{member.Guard(rt), rt}, sinks, log)
+	s := assemble(db, guardedBackend{member.Guard(rt), rt}, sinks, requests, log)
 	s.member = member
 	return s, nil
 }
@@ -117,12 +125,31 @@ func (c serveConfig) pathPolicy(shared bool) snapshot.PathPolicy {
 	return snapshot.PathPolicy{State: state, Dirs: c.stateDirs, Credentials: c.credentialsDir}
 }
 
-// assemble builds the services on a database and a runtime.
-func assemble(db *store.DB, rt backend, sinks *snapshot.Sinks, log *slog.Logger) *server {
-	s := &server{db: db, rt: rt, sinks: sinks, log: log}
-	s.metrics = newMetrics(db)
+// requests returns the executor of the requests of hooks.
+func (c serveConfig) requests() (*request.Executor, error) {
+	redactor := new(request.Redactor)
+	return request.New(request.Options{
+		Allow: c.hooksAllow, Deny: c.hooksDeny, Own: c.hooksOwn,
+		Secrets: request.NewSecrets(c.credentialsDir, redactor), Redactor: redactor,
+		Google: new(googleauth.Source), GoogleDefault: c.hooksGCP, GoogleHosts: c.hooksGCPHosts,
+	})
+}
+
+// executors returns the executors of all kinds of actions.
+func executors(rt runtime.Runtime, requests *request.Executor, log *slog.Logger) runner.Executors {
 	inContainer := runner.NewCommandExecutor(rt)
-	hookRunner := runner.New(rt, s.metrics.recorder(db), runner.Executors{hooks.KindCommand: inContainer, hooks.KindScript: inContainer}, pool.NewCatalog(db))
+	return runner.Executors{
+		hooks.KindCommand: inContainer, hooks.KindScript: inContainer,
+		hooks.KindHTTP: requests, hooks.KindWebhook: requests,
+		hooks.KindBuiltin: builtin.NewExecutor(log),
+	}
+}
+
+// assemble builds the services on a database and a runtime.
+func assemble(db *store.DB, rt backend, sinks *snapshot.Sinks, requests *request.Executor, log *slog.Logger) *server {
+	s := &server{db: db, rt: rt, sinks: sinks, requests: requests, log: log}
+	s.metrics = newMetrics(db)
+	hookRunner := runner.New(rt, s.metrics.recorder(db), executors(rt, requests, log), pool.NewCatalog(db))
 	checkSink := func(ctx context.Context, cfg *workload.Sync) error {
 		_, err := sinks.Open(ctx, cfg)
 		return err
@@ -201,7 +228,10 @@ func (s *server) runLeaderLoops(ctx context.Context, c serveConfig) error {
 
 // closeAll closes the runtime, the sinks and the database. Containers and claims
 // are kept.
-func (s *server) closeAll() error { return errors.Join(s.rt.Close(), s.sinks.Close(), s.db.Close()) }
+func (s *server) closeAll() error {
+	s.requests.Close()
+	return errors.Join(s.rt.Close(), s.sinks.Close(), s.db.Close())
+}
 
 // backend is a runtime that can be closed.
 type backend interface {

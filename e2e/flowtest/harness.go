@@ -19,6 +19,7 @@ import (
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/hooks/builtin"
 	"github.com/hostler/hostler/hooks/runner"
 	"github.com/hostler/hostler/internal/dispatch"
 	"github.com/hostler/hostler/pool"
@@ -121,11 +122,14 @@ func (h *Harness) open() {
 	h.startDispatcher(log)
 }
 
-// HookRunner returns a runner of commands and scripts in rt that records them in
-// recorder. files may be nil.
+// HookRunner returns a runner of commands, scripts and builtins in rt that
+// records them in recorder. files may be nil.
 func HookRunner(rt runtime.Runtime, recorder hooks.Recorder, files runner.Files) *runner.Runner {
 	inContainer := runner.NewCommandExecutor(rt)
-	return runner.New(rt, recorder, runner.Executors{hooks.KindCommand: inContainer, hooks.KindScript: inContainer}, files)
+	return runner.New(rt, recorder, runner.Executors{
+		hooks.KindCommand: inContainer, hooks.KindScript: inContainer,
+		hooks.KindBuiltin: builtin.NewExecutor(slog.New(slog.DiscardHandler)),
+	}, files)
 }
 
 // startDispatcher starts the dispatcher of the services' event handlers.

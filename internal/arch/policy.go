@@ -63,7 +63,7 @@ var layers = []layer{
 	{"internal/gcstest", []string{"internal/servertest"}},
 	{"internal/gvisortest", []string{"internal/testenv"}},
 	{"store/postgrestest", []string{"internal/testenv"}},
-	{"e2e/flowtest", append([]string{"runtime/fake", "snapshot/snapshottest", "store", "hooks/runner", "internal/dispatch"}, flows...)},
+	{"e2e/flowtest", append([]string{"runtime/fake", "snapshot/snapshottest", "store", "hooks/runner", "hooks/builtin", "internal/dispatch"}, flows...)},
 
 	// What keeps it and what shows it. Neither knows a backend or the other.
 	{"store/...", append([]string{"store/...", "membership", "internal/backoff", "delivery"}, flows...)},
