@@ -65,8 +65,9 @@ func TestCheckBody(t *testing.T) {
 			return classOf(name)
 		})
 		require.ErrorContains(t, err, want, text)
-		require.IsType(t, &NameError{}, err)
-		if name := err.(*NameError); name.Name == "U" {
+		var refused *NameError
+		require.ErrorAs(t, err, &refused)
+		if refused.Name == "U" {
 			_, err := template.Body(lookup())
 			require.ErrorContains(t, err, want[:40], text)
 		}

@@ -23,6 +23,15 @@ var hostileValues = []string{
 // variableRegexp is the syntax of a template that parses.
 var variableRegexp = regexp.MustCompile(`\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_.-]*)\}`)
 
+// requireSyntaxError requires that err is at an offset of text.
+func requireSyntaxError(t *testing.T, err error, text string) {
+	t.Helper()
+	var syntax *SyntaxError
+	require.ErrorAs(t, err, &syntax)
+	require.GreaterOrEqual(t, syntax.Offset, 0)
+	require.LessOrEqual(t, syntax.Offset, len(text))
+}
+
 // FuzzTemplate: a template is parsed as its syntax describes, and each of its
 // variables is looked up once, also if a value looks like a variable.
 func FuzzTemplate(f *testing.F) {
@@ -33,8 +42,7 @@ func FuzzTemplate(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, value string) {
 		template, err := ParseTemplate(text)
 		if err != nil {
-			require.IsType(t, &SyntaxError{}, err)
-			require.LessOrEqual(t, err.(*SyntaxError).Offset, len(text))
+			requireSyntaxError(t, err, text)
 			return
 		}
 		require.Equal(t, text, template.String())
@@ -188,8 +196,7 @@ func FuzzCondition(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		c, err := ParseCondition(text)
 		if err != nil {
-			require.IsType(t, &SyntaxError{}, err)
-			require.LessOrEqual(t, err.(*SyntaxError).Offset, len(text))
+			requireSyntaxError(t, err, text)
 			return
 		}
 		var quoted []string
@@ -225,8 +232,7 @@ func FuzzPath(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, data string) {
 		p, err := ParsePath(text)
 		if err != nil {
-			require.IsType(t, &SyntaxError{}, err)
-			require.LessOrEqual(t, err.(*SyntaxError).Offset, len(text))
+			requireSyntaxError(t, err, text)
 			return
 		}
 		found, ok, err := p.Find([]byte(data))
