@@ -19,7 +19,8 @@ func (d *decoder) checkHooks(f *file) {
 	scope := newScope(f)
 	d.checkNames(scope)
 	seen := map[[2]string]string{}
-	for _, h := range f.Hooks.hooks {
+	for i := range f.Hooks.hooks {
+		h := &f.Hooks.hooks[i]
 		if d.invalid[h.at] {
 			continue
 		}
@@ -32,12 +33,18 @@ func (d *decoder) checkHooks(f *file) {
 			d.addErrorAt(h.at+".name", fmt.Sprintf("is %q, which is also the name of %s", h.Name, first), "hook names must be unique within "+within)
 		}
 		seen[key] = h.at
-		d.checkHook(h, scope)
+		if h.event {
+			d.checkEvents(h)
+		}
+		d.checkHook(*h, scope)
 	}
+	d.noteDifferences(f)
 }
 
 func (d *decoder) checkHook(h placedHook, scope variableScope) {
-	d.checkActions(h)
+	if h.form == ownForm {
+		d.checkActions(h)
+	}
 	d.checkPolicy(h)
 	d.checkEventHook(h)
 	d.checkProcess(h, scope)
@@ -109,10 +116,10 @@ func (d *decoder) checkEventHook(h placedHook) {
 	if h.Name == "" {
 		d.addErrorAt(h.at+".name", "is missing", "hooks for events must have a name")
 	}
-	if h.point == "" && !d.given(h.at, "on") {
+	if h.form == ownForm && h.point == "" && !d.given(h.at, "on") {
 		d.addErrorAt(h.at+".on", "is missing", "name the events")
 	}
-	if h.Blocking != nil && *h.Blocking {
+	if h.form == ownForm && h.Blocking != nil && *h.Blocking {
 		d.addErrorAt(h.at+".blocking", "is true, and nothing waits for a hook for events", "remove it, or write the hook at a point")
 	}
 	if h.StopOn != nil {
@@ -123,10 +130,10 @@ func (d *decoder) checkEventHook(h placedHook) {
 // checkProcess checks how a command or a script runs.
 func (d *decoder) checkProcess(h placedHook, scope variableScope) {
 	if l := h.Limits; l != nil && time.Duration(l.CPUTime)%time.Second != 0 {
-		d.addErrorAt(h.at+".limits.cpu_time", "is not a whole number of seconds", "round it")
+		d.addErrorAt(h.processAt+".limits.cpu_time", "is not a whole number of seconds", "round it")
 	}
 	for _, name := range slices.Sorted(maps.Keys(h.Environment)) {
-		at := keyOf(h.at+".environment", name)
+		at := keyOf(h.processAt+".environment", name)
 		if strings.HasPrefix(name, reservedPrefix) {
 			d.addErrorAt(at, truncate(name)+" is set by Hostler", "choose a name that does not begin with "+reservedPrefix)
 		}
@@ -142,14 +149,12 @@ func (d *decoder) checkText(at, text string, scope variableScope) {
 		d.addNoteAt(at, "is not a template, and stays as written: "+err.Error(), "")
 		return
 	}
-	invalid, ok := errors.AsType[*variables.NameError](t.CheckText(scope.classOf))
-	switch {
-	case !ok:
-	case invalid.Unknown:
-		d.addNoteAt(at, "names "+truncate(invalid.Name)+", which nothing supplies: it stays as written", scope.hint(invalid.Name))
-	default:
-		d.addErrorAt(at, fmt.Sprintf("names %s, which %s", truncate(invalid.Name), invalid.Message), "remove it")
+	for _, name := range t.Names() {
+		if _, ok := scope.classOf(name); !ok {
+			d.addNoteAt(at, "names "+truncate(name)+", which nothing supplies: it stays as written", scope.hint(name))
+		}
 	}
+	d.addTemplateError(at, t.CheckText(scope.classOf), scope)
 }
 
 // hint returns how to write a name that nothing supplies.

@@ -24,13 +24,15 @@ func (d *decoder) checkRequest(h placedHook, scope variableScope) {
 		return
 	}
 	if at := h.actionAt + ".url"; url != "" {
-		d.checkTemplate(at, url, scope, variables.Template.CheckURL)
+		d.checkTemplate(at, url, scope.of(d, h, at, "the request fails"), variables.Template.CheckURL)
 	}
 	for _, name := range sortedKeys(headers) {
-		d.checkTemplate(keyOf(h.actionAt+".headers", name), headers[name], scope, variables.Template.CheckHeader)
+		at := keyOf(h.actionAt+".headers", name)
+		d.checkTemplate(at, headers[name], scope.of(d, h, at, "it is empty"), variables.Template.CheckHeader)
 	}
 	if text != nil {
-		d.checkTemplate(h.actionAt+".body", *text, scope, variables.Template.CheckBody)
+		at := h.actionAt + ".body"
+		d.checkTemplate(at, *text, scope.of(d, h, at, "it is empty"), variables.Template.CheckBody)
 	}
 	for _, name := range sortedKeys(h.captures()) {
 		_, err := variables.ParsePath(h.captures()[name])
@@ -39,6 +41,22 @@ func (d *decoder) checkRequest(h placedHook, scope variableScope) {
 	if sign != "" {
 		d.checkSecret(h.actionAt+".sign", sign, scope)
 	}
+}
+
+// of returns the scope of a template of h. In a list with on and action (Scion's
+// form), a name that nothing supplies is a note.
+func (s variableScope) of(d *decoder, h placedHook, at, effect string) variableScope {
+	if h.form != listedForm {
+		return s
+	}
+	noted := map[string]bool{}
+	s.unknown = func(name string) {
+		if !noted[name] {
+			noted[name] = true
+			d.addNoteAt(at, "names "+truncate(name)+", which nothing supplies: "+effect, s.hint(name))
+		}
+	}
+	return s
 }
 
 // checkTemplate checks a template where it stands.
@@ -84,6 +102,11 @@ func (d *decoder) checkAuth(h placedHook, scope variableScope) {
 		return // reported
 	}
 	needs := strings.Join(authKeys[way], " ")
+	if h.form == listedForm && needs != "" && a.Secret == "" {
+		d.addNoteAt(at, "has no secret: the request is sent with its headers as written", "write {type: "+a.Type+", secret: NAME}")
+		h.HTTP.Auth = nil
+		return
+	}
 	for key, value := range map[string]string{"secret": a.Secret, "header": a.Header} {
 		switch needed := strings.Contains(needs, key); {
 		case needed && value == "" && !d.invalid[at+"."+key]:

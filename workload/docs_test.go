@@ -135,7 +135,7 @@ func table(t reflect.Type) string {
 		if f.alias != "" {
 			doc += " Alias: `" + f.alias + "`."
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.name, typeNameOf(t.Field(f.index).Type), defaultText, strings.ReplaceAll(doc, "|", "\\|"))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.name, typeNameOf(t.FieldByIndex(f.index).Type), defaultText, strings.ReplaceAll(doc, "|", "\\|"))
 	}
 	return b.String()
 }

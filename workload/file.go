@@ -20,7 +20,7 @@ type file struct {
 	Name        string           `yaml:"name" pattern:"^[^\\x00-\\x1f\\x7f]{1,200}$" hint:"1 to 200 characters on one line" doc:"A display name. Default: the id."`
 	Image       string           `yaml:"image" required:"true" pattern:"^[^\\s\\x00-\\x1f\\x7f]{1,512}$" hint:"an image reference without spaces" doc:"The image of the containers."`
 	Command     argv             `yaml:"command" doc:"The main process, one argument per element. Default: the image's."`
-	Environment environment      `yaml:"environment" doc:"Added to the image's environment: a mapping, or a list of NAME=value."`
+	Environment environment      `yaml:"environment" alias:"env" doc:"Added to the image's environment: a mapping, or a list of NAME=value."`
 	User        userSpec         `yaml:"user" doc:"The user of the main process and the hooks: a uid, uid:gid, name or name:group. Default: the image's. 64997 is reserved for Hostler."`
 	ReadOnly    bool             `yaml:"read_only" default:"false" doc:"Makes the root filesystem read-only. Only volumes and temporary filesystems are then writable, and a container can nearly always be wiped for another tenant."`
 	StopSignal  string           `yaml:"stop_signal" doc:"The signal that stops the main process when the container is destroyed, such as SIGUSR1. Default: the image's, else SIGTERM."`
@@ -40,7 +40,9 @@ type file struct {
 	Sync        *syncFile        `yaml:"sync" doc:"How a tenant's state is kept between claims. Without it, no state is kept."`
 	Workspace   string           `yaml:"workspace" pattern:"^/" hint:"an absolute path" doc:"The directory that scripts of hooks start in. Default: the target of the state volume, else the container's working directory."`
 	Secrets     secretMap        `yaml:"secrets" doc:"Secrets of the server that requests of hooks may use, by name: where each is."`
-	Hooks       hooksFile        `yaml:"hooks" doc:"Actions at points of the lifecycle of a container or a claim, and for events."`
+	Hooks       hooksFile        `yaml:"hooks" alias:"lifecycle_hooks" doc:"Actions at points of the lifecycle of a container or a claim, and for events."`
+	Harness     string           `yaml:"harness" doc:"Of other formats: it has no effect."`
+	HarnessConf string           `yaml:"default_harness_config" doc:"Of other formats: it has no effect."`
 }
 
 type healthcheckFile struct {
@@ -181,4 +183,8 @@ var unsupportedKeys = map[string]string{
 	"sync.sink.secret_access_key":   "secrets do not belong in the file: write credentials",
 	"sync.sink.rclone_flags":        "Hostler does not use rclone: remove it",
 	"secure":                        "this version has no guards: remove it",
+	"*.webhook.method":              "a webhook is always a POST: remove it, or write http",
+	"*.webhook.auth":                "a webhook has no auth: write sign, or http with auth",
+	"*.action.method":               "only http has a method: a webhook is always a POST",
+	"*.action.auth":                 "only http has auth",
 }

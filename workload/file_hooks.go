@@ -11,25 +11,35 @@ type hookFile struct {
 	Webhook *webhookFile `yaml:"webhook" doc:"A POST of the event, or of body, that the server sends."`
 	Builtin *builtinName `yaml:"builtin" doc:"A function of the server."`
 
-	Timeout     duration `yaml:"timeout" default:"30s" min:"1ms" max:"10m" doc:"The timeout of one attempt. After it, the command and all processes that it started are terminated."`
-	OnError     string   `yaml:"on_error" default:"fail" enum:"fail,continue,retry,log" doc:"After a failure: the point fails, the next hook runs, or the hook is retried and then fails. log is another name of continue."`
-	OnExhausted string   `yaml:"on_exhausted" enum:"fail,continue" doc:"After the last failed retry: the point fails, or the next hook runs. Default: fail at points, continue for events."`
-	Idempotent  bool     `yaml:"idempotent" doc:"Run the hook again if the server was killed while it ran and its outcome is unknown. Otherwise it fails then."`
-	Retries     *int     `yaml:"retries" min:"1" max:"25" doc:"The max number of retries, after 1 s, 2 s, 4 s and so on; only with on_error: retry. Default: 1 at points, where it is at most 5, and 15 for events."`
-	Condition   string   `yaml:"condition" pattern:"^.+$" hint:"a comparison" doc:"When the hook runs: comparisons NAME == literal or NAME != literal, joined by &&. Otherwise it is skipped."`
-	Enabled     bool     `yaml:"enabled" default:"true" doc:"false: the hook is skipped."`
-	Blocking    *bool    `yaml:"blocking" doc:"false: the flow does not wait; the hook is one for the event of the moment. It then needs a name."`
+	hookPolicyFile
 
-	Shell       shellArgs       `yaml:"shell" doc:"The shell of script, one argument per element. Default: [/bin/sh]."`
-	With        options         `yaml:"with" doc:"The options of builtin."`
+	Shell shellArgs `yaml:"shell" doc:"The shell of script, one argument per element. Default: [/bin/sh]."`
+	With  options   `yaml:"with" doc:"The options of builtin."`
+	processFile
+	StopOn *stopOnFile `yaml:"stop_on" doc:"When the hook ends its point as a success, without the hooks that follow."`
+	On     []string    `yaml:"on" items:"1" unique:"true" pattern:"^.+$" hint:"a type of event" doc:"Of a hook under events: types of events such as claim.released, subjects such as claim for all of its types, or aliases."`
+}
+
+// hookPolicyFile is the policy of a hook.
+type hookPolicyFile struct {
+	Timeout     duration  `yaml:"timeout" default:"30s" min:"1ms" max:"10m" doc:"The timeout of one attempt. After it, the command and all processes that it started are terminated."`
+	OnError     string    `yaml:"on_error" default:"fail" enum:"fail,continue,retry,log" doc:"After a failure: the point fails, the next hook runs, or the hook is retried and then fails. log is another name of continue."`
+	OnExhausted string    `yaml:"on_exhausted" enum:"fail,continue" doc:"After the last failed retry: the point fails, or the next hook runs. Default: fail at points, continue for events."`
+	Idempotent  bool      `yaml:"idempotent" doc:"Run the hook again if the server was killed while it ran and its outcome is unknown. Otherwise it fails then."`
+	Retries     *int      `yaml:"retries" min:"1" max:"25" doc:"The max number of retries, after 1 s, 2 s, 4 s and so on; only with on_error: retry. Default: 1 at points, where it is at most 5, and 15 for events."`
+	Condition   string    `yaml:"condition" pattern:"^.+$" hint:"a comparison" doc:"When the hook runs: comparisons NAME == literal or NAME != literal, joined by &&. Otherwise it is skipped."`
+	Enabled     bool      `yaml:"enabled" default:"true" doc:"false: the hook is skipped."`
+	Blocking    *bool     `yaml:"blocking" doc:"false: the flow does not wait; the hook is one for the event of the moment. It then needs a name."`
+	Debounce    *duration `yaml:"debounce" min:"1ms" max:"1h" doc:"Of a hook for events: of events that follow each other faster, the last one is delivered, at least every 10 times this duration."`
+}
+
+// processFile is how a command or a script runs.
+type processFile struct {
 	User        userSpec        `yaml:"user" doc:"The user of the hook. Default: the container's user."`
 	Workdir     string          `yaml:"workdir" pattern:"^/" hint:"an absolute path" doc:"The working directory. Default: the container's; of a script, the workspace."`
-	Environment environment     `yaml:"environment" doc:"Added to the container's environment: a mapping, or a list of NAME=value. Values may have variables. Names that begin with HOSTLER_ are reserved."`
+	Environment environment     `yaml:"environment" alias:"env" doc:"Added to the container's environment: a mapping, or a list of NAME=value. Values may have variables. Names that begin with HOSTLER_ are reserved."`
 	Limits      *hookLimitsFile `yaml:"limits" doc:"Limits of each process of a command or a script."`
 	Grace       *duration       `yaml:"grace" max:"1m" doc:"The time between SIGTERM and SIGKILL after the timeout. Default: 2s."`
-	StopOn      *stopOnFile     `yaml:"stop_on" doc:"When the hook ends its point as a success, without the hooks that follow."`
-	On          []string        `yaml:"on" items:"1" unique:"true" pattern:"^.+$" hint:"a type of event" doc:"Of a hook under events: types of events such as claim.released, subjects such as claim for all of its types, or aliases."`
-	Debounce    *duration       `yaml:"debounce" min:"1ms" max:"1h" doc:"Of a hook for events: of events that follow each other faster, the last one is delivered, at least every 10 times this duration."`
 }
 
 // requestFile is the action http.
@@ -77,4 +87,47 @@ type stopOnFile struct {
 type secretFile struct {
 	File string `yaml:"file" pattern:"^[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*$" hint:"a name in the server's credentials directory, without a leading /" doc:"A file in the server's credentials directory."`
 	Env  string `yaml:"env" pattern:"^HOSTLER_SECRET_[A-Z0-9_]+$" hint:"a variable that begins with HOSTLER_SECRET_" doc:"A variable of the server's environment."`
+}
+
+// listedHookFile is a hook of a list with on and action (Scion's form).
+type listedHookFile struct {
+	Name   string       `yaml:"name" required:"true" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$" hint:"letters, digits, dots, dashes and underscores, at most 63" doc:"Unique within the file."`
+	On     []string     `yaml:"on" required:"true" items:"1" unique:"true" pattern:"^.+$" hint:"a point or a type of event" doc:"Points, types of events, or aliases."`
+	Action listedAction `yaml:"action" required:"true" doc:"What the hook does."`
+	hookPolicyFile
+}
+
+// The actions of such a list, by type.
+type (
+	listedCommandFile struct {
+		Type    string `yaml:"type" required:"true" enum:"command,script" doc:"A command in the container."`
+		Command argv   `yaml:"command" required:"true" doc:"The command, one argument per element. No shell is added."`
+		processFile
+	}
+	listedScriptFile struct {
+		Type   string      `yaml:"type" required:"true" enum:"script" doc:"A script in the container."`
+		Script *scriptText `yaml:"script" required:"true" doc:"The text of a script for shell, at most 64 KiB. It is never an argument of a process."`
+		Shell  shellArgs   `yaml:"shell" doc:"The shell of script, one argument per element. Default: [/bin/sh]."`
+		processFile
+	}
+	listedRequestFile struct {
+		Type string `yaml:"type" required:"true" enum:"http" doc:"An HTTP request that the server sends."`
+		requestFile
+	}
+	listedWebhookFile struct {
+		Type string `yaml:"type" required:"true" enum:"webhook" doc:"A POST of the event, or of body, that the server sends."`
+		webhookFile
+	}
+	listedBuiltinFile struct {
+		Type    string       `yaml:"type" required:"true" enum:"builtin" doc:"A function of the server."`
+		Builtin *builtinName `yaml:"builtin" required:"true" doc:"Its name."`
+		With    options      `yaml:"with" doc:"The options of builtin."`
+	}
+)
+
+// listedSecretFile is a secret of a list (Scion's form).
+type listedSecretFile struct {
+	Key         string `yaml:"key" required:"true" pattern:"^[A-Z][A-Z0-9_]{0,62}$" hint:"capital letters, digits and _, at most 63" doc:"The secret's name."`
+	Description string `yaml:"description" doc:"For people."`
+	Type        string `yaml:"type" default:"environment" enum:"environment,variable,file" doc:"file: the file KEY in the server's credentials directory; environment or variable: HOSTLER_SECRET_KEY."`
 }

@@ -199,10 +199,15 @@ func (v *authFile) schema(g *generator, _ rule) schema {
 	return schema{"anyOf": []schema{g.schemaOf(t, rule{}), textSchema(fieldsOf(t)[0].rule)}}
 }
 
-// secretMap has the secrets of a workload by name.
+// secretMap has the secrets of a workload by name. It is written as a mapping, or
+// as a list of keys (Scion's form).
 type secretMap map[string]secretFile
 
 func (v *secretMap) read(d *decoder, n *yaml.Node, at string, _ rule) {
+	if n.Kind == yaml.SequenceNode {
+		v.readListed(d, n, at)
+		return
+	}
 	if n.Kind != yaml.MappingNode {
 		d.addError(n, at, "is "+kindOf(n)+", not a mapping", "write names with {file: …} or {env: …}")
 		return
@@ -226,11 +231,46 @@ func (v *secretMap) read(d *decoder, n *yaml.Node, at string, _ rule) {
 	}
 }
 
-func (v *secretMap) schema(g *generator, _ rule) schema {
-	return schema{
-		"type": "object", "propertyNames": schema{"pattern": namePattern},
-		"additionalProperties": g.schemaOf(reflect.TypeFor[secretFile](), rule{}),
+// readListed reads a list of secrets. The server has them under their keys.
+func (v *secretMap) readListed(d *decoder, n *yaml.Node, at string) {
+	var list []listedSecretFile
+	d.read(n, at, reflect.ValueOf(&list).Elem(), rule{})
+	*v = secretMap{}
+	for i, s := range list {
+		child := elementOf(at, i)
+		where := secretFile{Env: "HOSTLER_SECRET_" + s.Key}
+		if s.Type == "file" {
+			where = secretFile{File: s.Key}
+		}
+		if _, twice := (*v)[s.Key]; twice {
+			d.addErrorAt(child+".key", "is the key of another secret", "keep one of them")
+		}
+		if strings.HasSuffix(where.Env, "_ALLOW") {
+			d.addErrorAt(child+".key", "ends with _ALLOW", "that variable limits a secret: choose another name")
+		}
+		if !d.invalid[child] && !d.invalid[child+".key"] {
+			(*v)[s.Key] = where
+			d.addNoteAt(child, "is not given to the container: requests may use it, and the server has it as "+where.place(), "")
+		}
 	}
+}
+
+// place describes where a secret is.
+func (s secretFile) place() string {
+	if s.File != "" {
+		return "the file " + s.File + " of its credentials directory"
+	}
+	return "the variable " + s.Env
+}
+
+func (v *secretMap) schema(g *generator, _ rule) schema {
+	return schema{"anyOf": []schema{
+		{
+			"type": "object", "propertyNames": schema{"pattern": namePattern},
+			"additionalProperties": g.schemaOf(reflect.TypeFor[secretFile](), rule{}),
+		},
+		{"type": "array", "items": g.schemaOf(reflect.TypeFor[listedSecretFile](), rule{})},
+	}}
 }
 
 // secrets returns the secrets of the workload.

@@ -14,6 +14,9 @@ type variableScope struct {
 	secrets     secretMap
 	captured    map[string]string // the path of what captures each name
 	responses   map[string]bool   // names that stand for the response of a hook
+	// unknown is called with a name that nothing supplies, which is then permitted.
+	// If it is nil, such a name is an error.
+	unknown func(name string)
 }
 
 // newScope returns the scope of the hooks of a file.
@@ -56,6 +59,10 @@ func (s variableScope) classOf(name string) (variables.Class, bool) {
 		return variables.Secret, true
 	}
 	_, ok := s.environment[name]
+	if !ok && s.unknown != nil {
+		s.unknown(name)
+		ok = true
+	}
 	return variables.Configured, ok
 }
 

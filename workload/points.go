@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 	"strings"
@@ -15,16 +16,33 @@ import (
 // the file adds to it.
 type hooksFile struct {
 	hooks []placedHook
+	// cleared has the points and the names of events that the file gives an empty
+	// list: they do not take hooks from another workload.
+	cleared []string
 }
+
+// hookForm is a way to write hooks.
+type hookForm int
+
+// The forms. All but the first are those of other formats, and bring their
+// defaults.
+const (
+	ownForm    hookForm = iota
+	listedForm          // a list with on and action
+	textForm            // a point with a script
+	namesForm           // an event with names of builtins
+)
 
 // placedHook is a hook with its place in the file.
 type placedHook struct {
 	hookFile
-	at       string      // the path of the hook
-	actionAt string      // the path of what describes the action
-	point    hooks.Point // where it runs; with blocking: false, where it was written
-	index    int         // within the point
-	event    bool        // it is for events: under events, or with blocking: false
+	form      hookForm
+	at        string      // the path of the hook
+	actionAt  string      // the path of what describes the request, or of the action
+	processAt string      // the path of how the process runs
+	point     hooks.Point // where it runs; with blocking: false, where it was written
+	index     int         // within the point
+	event     bool        // it is for events: under events, or with blocking: false
 }
 
 // kind returns the kind of the action.
@@ -46,26 +64,41 @@ func (h placedHook) kind() hooks.Kind {
 const eventsKey = "events"
 
 func (v *hooksFile) read(d *decoder, n *yaml.Node, at string, _ rule) {
-	if n.Kind != yaml.MappingNode {
+	switch n.Kind {
+	case yaml.SequenceNode:
+		v.readListed(d, n, at)
+		return
+	case yaml.MappingNode:
+	default:
 		d.addError(n, at, "is "+kindOf(n)+", not a mapping", "write points with lists of hooks")
 		return
 	}
 	written := map[hooks.Point]string{}
 	for _, p := range pairs(n) {
-		child := keyOf(at, p.key.Value)
-		point, ok := pointNamed(p.key.Value)
+		key, child := p.key.Value, keyOf(at, p.key.Value)
+		point, ok := pointNamed(key)
 		switch {
-		case p.key.Value == eventsKey:
+		case key == eventsKey:
 			v.readList(d, p.value, child, "")
 		case !ok:
-			d.unknown(p.key, at, append(pointNames(), eventsKey))
+			v.readOther(d, p, at)
 		case written[point] != "":
 			d.addError(p.key, child, "is another name of "+written[point]+", which is also given", "keep one of them")
 		default:
-			written[point] = p.key.Value
-			v.readList(d, p.value, child, point)
+			written[point] = key
+			v.readPoint(d, p.value, child, point)
 		}
 	}
+}
+
+// readPoint reads the hooks of a point: a list, or a script.
+func (v *hooksFile) readPoint(d *decoder, n *yaml.Node, at string, point hooks.Point) {
+	n = resolve(n)
+	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" {
+		v.readText(d, n, at, point)
+		return
+	}
+	v.readList(d, n, at, point)
 }
 
 // readList reads the hooks of a point, or those for events.
@@ -76,6 +109,9 @@ func (v *hooksFile) readList(d *decoder, n *yaml.Node, at string, point hooks.Po
 		d.addError(n, at, "is "+kindOf(n)+", not a list", "write one hook per line after a dash")
 		return
 	}
+	if len(n.Content) == 0 {
+		v.cleared = append(v.cleared, cmp.Or(string(point), eventsKey))
+	}
 	for i, e := range n.Content {
 		v.hooks = append(v.hooks, d.readHook(resolve(e), elementOf(at, i), point, i))
 	}
@@ -83,7 +119,7 @@ func (v *hooksFile) readList(d *decoder, n *yaml.Node, at string, point hooks.Po
 
 // readHook reads a hook of a point, or one for events.
 func (d *decoder) readHook(n *yaml.Node, at string, point hooks.Point, index int) placedHook {
-	h := placedHook{at: at, actionAt: at, point: point, index: index, event: point == ""}
+	h := placedHook{at: at, actionAt: at, processAt: at, point: point, index: index, event: point == ""}
 	if blocking := valueOf(n, "blocking"); blocking != nil && blocking.Value == "false" {
 		h.event = true
 	}
@@ -207,48 +243,6 @@ func pointKeys() []string {
 		}
 	}
 	return list
-}
-
-func (v *hooksFile) schema(g *generator, _ rule) schema {
-	hook, event := g.hookSchema("hook"), g.hookSchema("eventHook")
-	name := schema{"type": "string", "enum": builtinNames()}
-	properties := schema{eventsKey: schema{
-		"type": "array", "items": event, "description": "Hooks for events. Nothing waits for them.",
-	}}
-	for _, key := range pointKeys() {
-		point, _ := pointNamed(key)
-		properties[key] = schema{
-			"type": "array", "items": schema{"anyOf": []schema{hook, name}}, "description": point.Rule().Doc,
-		}
-	}
-	return schema{"type": "object", "additionalProperties": false, "properties": properties}
-}
-
-// hookSchema returns the schema of hooks of a point, or of those for events.
-func (g *generator) hookSchema(name string) schema {
-	ref := schema{"$ref": "#/$defs/" + name}
-	if _, ok := g.defs[name]; ok {
-		return ref
-	}
-	s := g.object(reflect.TypeFor[hookFile]())
-	g.defs[name] = s
-	var actions []schema
-	for _, k := range hooks.Kinds() {
-		actions = append(actions, schema{"required": []string{string(k.Kind)}})
-	}
-	s["oneOf"] = actions
-	if name == "eventHook" {
-		s["required"] = []string{"name", "on"}
-		return ref
-	}
-	// Only hooks with blocking: false have what hooks for events have. Keys are
-	// constrained by pattern, because their descriptions are above.
-	s["if"] = schema{"required": []string{"blocking"}, "patternProperties": schema{"^blocking$": schema{"const": false}}}
-	s["then"] = schema{"required": []string{"name"}}
-	s["else"] = schema{
-		"not": schema{"required": []string{"debounce"}}, "patternProperties": schema{"^retries$": schema{"maximum": hooks.MaxRetries}},
-	}
-	return ref
 }
 
 // given reports whether the file has one of some keys of a mapping.

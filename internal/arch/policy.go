@@ -39,7 +39,7 @@ var layers = []layer{
 	{"hooks/request", []string{"hooks", "hooks/runner", "hooks/variables"}},
 	{"hooks/request/googleauth", []string{"hooks/request"}},
 	{"hooks/builtin", []string{"hooks", "hooks/runner"}},
-	{"workload", []string{"runtime", "hooks", "hooks/variables"}},
+	{"workload", []string{"activity", "runtime", "hooks", "hooks/variables"}},
 	{"snapshot", []string{"runtime", "workload", "internal/flow"}},
 	{"snapshot/cloud", []string{"snapshot", "workload"}},
 	{"pool", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "internal/flow", "internal/transition", "internal/dispatch", "internal/backoff", "internal/workqueue"}},
