@@ -13,6 +13,9 @@ import (
 func (f *file) addHooks(w *Workload) {
 	dir := w.ScriptDir()
 	for _, h := range f.Hooks.hooks {
+		if h.event && len(h.On) == 0 {
+			continue // this version does not fire its events
+		}
 		if h.event {
 			w.EventHooks = append(w.EventHooks, h.eventHook(dir))
 			continue

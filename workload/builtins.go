@@ -7,10 +7,7 @@ import (
 
 // builtins are the names of the functions of the server, with the function that
 // each stands for. Package hooks/builtin has them; a test compares the two.
-var builtins = []struct {
-	name, function string
-	note           string // why another name is better
-}{
+var builtins = []struct{ name, function string }{
 	{name: "log", function: "log"},
 	{name: "persist_message", function: "log"},
 	{name: "persist_session_start", function: "log"},
@@ -18,8 +15,11 @@ var builtins = []struct {
 	{name: "persist_branch_provenance", function: "log"},
 	{name: "log_api_metrics", function: "log"},
 	{name: "log_tool_call", function: "log"},
-	{name: "log_tool_use", function: "log", note: "write log_tool_call"},
+	{name: "log_tool_use", function: "log"},
 }
+
+// deprecatedBuiltins are names that another name replaces.
+var deprecatedBuiltins = map[string]string{"log_tool_use": "log_tool_call"}
 
 // laterBuiltins are functions that only gates have.
 var laterBuiltins = []string{"guard_destructive", "guard_paths"}

@@ -107,7 +107,7 @@ func (d *decoder) checkPolicy(h placedHook) {
 func (d *decoder) checkEventHook(h placedHook) {
 	if !h.event {
 		for key, hint := range map[string]string{"on": "write the hook under " + eventsKey, "debounce": "write the hook under " + eventsKey + ", or add blocking: false"} {
-			if d.given(h.at, key) {
+			if d.given(h.at, key) && (key != "on" || h.form == ownForm) {
 				d.addErrorAt(keyOf(h.at, key), "is for hooks of events", hint)
 			}
 		}

@@ -23,7 +23,7 @@ const docsFile = "../docs/workload-file.md"
 // tables returns the generated parts of the documentation, by the name in their
 // marker.
 func tables() map[string]string {
-	all := map[string]string{"points": pointsTable(), "unsupported keys": unsupportedKeysTable()}
+	all := map[string]string{"points": pointsTable(), "unsupported keys": unsupportedKeysTable(), "aliases": aliasesTable()}
 	for name, t := range mappings {
 		all[name] = table(t)
 	}
@@ -54,6 +54,8 @@ var mappings = map[string]reflect.Type{
 	"hook limits":   reflect.TypeFor[hookLimitsFile](),
 	"stop on":       reflect.TypeFor[stopOnFile](),
 	"secret":        reflect.TypeFor[secretFile](),
+	"listed hook":   reflect.TypeFor[listedHookFile](),
+	"listed secret": reflect.TypeFor[listedSecretFile](),
 }
 
 // typeNames are the names of the types of values.
@@ -74,6 +76,7 @@ var typeNames = map[reflect.Type]string{
 	reflect.TypeFor[captureFile]():    "mapping",
 	reflect.TypeFor[authFile]():       "mapping or text",
 	reflect.TypeFor[secretMap]():      "mapping",
+	reflect.TypeFor[listedAction]():   "mapping",
 }
 
 func typeNameOf(t reflect.Type) string {
@@ -145,6 +148,26 @@ func pointsTable() string {
 	b.WriteString("| point | when the hooks run, and what a failure does |\n|---|---|\n")
 	for _, p := range hooks.Points() {
 		fmt.Fprintf(&b, "| `%s` | %s |\n", p.Point, p.Doc)
+	}
+	return b.String()
+}
+
+// aliasesTable has the aliases of events of which this version records some.
+func aliasesTable() string {
+	var b strings.Builder
+	b.WriteString("| name | types |\n|---|---|\n")
+	for _, a := range hooks.EventAliases() {
+		var types []string
+		for _, name := range a.Types {
+			if isRecorded(name) {
+				types = append(types, "`"+name+"`")
+			}
+		}
+		if len(types) == 0 && a.Types != nil {
+			continue
+		}
+		names := "`" + strings.Join(append([]string{a.Name}, a.Aliases...), "`, `") + "`"
+		fmt.Fprintf(&b, "| %s | %s |\n", names, strings.TrimSpace(a.Doc+" "+strings.Join(types, ", ")))
 	}
 	return b.String()
 }

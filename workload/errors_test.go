@@ -143,7 +143,7 @@ var invalidFiles = []struct{ name, source, field, wantText string }{
 	{"interval", fileWith("volumes: {state: {target: /a}}\nsync: {sink: {type: file, path: /s}, policy: {interval: 5}}"), "sync.policy.interval", "less than 1s"},
 
 	{"unknown point", fileWith("hooks: {post-claim: []}"), "hooks.post-claim", "did you mean post_claim?"},
-	{"point is text", fileWith("hooks: {post_claim: ls}"), "hooks.post_claim", "not a list"},
+	{"point is a number", fileWith("hooks: {post_claim: 5}"), "hooks.post_claim", "not a list"},
 	{"hook is text", fileWith("hooks: {post_claim: [ls]}"), "hooks.post_claim[0]", "not a mapping"},
 	{"hook without a command", fileWith("hooks: {post_claim: [{name: x}]}"), "hooks.post_claim[0].command", "is missing"},
 	{"hook names", fileWith("hooks: {post_claim: [{name: x, command: [a]}, {name: x, command: [b]}]}"), "hooks.post_claim[1].name", "unique within a point"},

@@ -297,6 +297,9 @@ func (v *builtinName) read(d *decoder, n *yaml.Node, at string, _ rule) {
 	if message, hint := checkBuiltin(name); message != "" && !d.invalid[at] {
 		d.addError(n, at, message, hint)
 	}
+	if instead, ok := deprecatedBuiltins[name]; ok {
+		d.addNoteAt(at, "is deprecated", "write "+instead)
+	}
 }
 
 func (v *builtinName) schema(*generator, rule) schema {

@@ -145,7 +145,7 @@ func (d *decoder) placeListed(l listedHookFile, at string) []placedHook {
 			h.addOn(on...)
 		}
 	}
-	if h.event = !blocking; h.event && len(h.On) > 0 {
+	if h.event = !blocking; h.event { // if nothing fires its events, it is checked all the same
 		if len(l.On) == 1 {
 			h.point, _ = pointNamed(l.On[0])
 			if !h.point.IsValid() {

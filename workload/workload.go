@@ -47,7 +47,8 @@ type Workload struct {
 	// Revision identifies everything in the file that defines a container: all
 	// but name and pool. Containers of another revision are replaced.
 	Revision string
-	// Source is the content of the file, and File identifies it.
+	// Source is the content of the file; of a Markdown file, its front matter. File
+	// identifies it.
 	Source []byte
 	File   string
 }
