@@ -13,8 +13,8 @@ import (
 // moments are the types of the events that are recorded at the points, for hooks
 // with blocking: false.
 var moments = map[hooks.Point]activity.Type{
-	"pre_start":      activity.ContainerCreating,
-	"post_start":     activity.ContainerCreated,
+	hooks.PreStart:   activity.ContainerCreating,
+	hooks.PostStart:  activity.ContainerCreated,
 	hooks.PostCreate: activity.ContainerCreated,
 	hooks.PostClaim:  activity.ClaimActivated,
 	hooks.PreRelease: activity.ClaimReleasing,

@@ -60,6 +60,14 @@ func (h placedHook) kind() hooks.Kind {
 	return hooks.KindCommand
 }
 
+// actionOf returns the path of the action.
+func (h placedHook) actionOf() string {
+	if h.form == ownForm {
+		return keyOf(h.at, string(h.kind()))
+	}
+	return h.actionAt
+}
+
 // eventsKey is the key of the hooks for events.
 const eventsKey = "events"
 
@@ -210,8 +218,8 @@ func shortDuration(d time.Duration) string {
 
 // pointAliases are other names of points.
 var pointAliases = map[string]hooks.Point{
-	"pre-start":     "pre_start",
-	"post-start":    "post_start",
+	"pre-start":     hooks.PreStart,
+	"post-start":    hooks.PostStart,
 	"session.start": hooks.PostClaim,
 	"session-start": hooks.PostClaim,
 	"pre-stop":      hooks.PreDestroy,
