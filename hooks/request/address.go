@@ -41,6 +41,7 @@ var public = ssrf.New(ssrf.WithAnyPort(),
 type addresses struct {
 	allow, deny, own rules
 	resolver         *net.Resolver
+	interfaces       func() ([]net.Addr, error) // of this machine
 }
 
 // check returns nil if a request for host may be sent to addr, else ErrRefused.
@@ -91,7 +92,7 @@ func (a *addresses) isOwn(ctx context.Context, host string, addr netip.Addr) (bo
 	if a.own.hasHost(host) || a.own.hasAny(addr) {
 		return true, nil
 	}
-	interfaces, err := net.InterfaceAddrs()
+	interfaces, err := a.interfaces()
 	if err != nil {
 		return false, err
 	}
@@ -121,7 +122,6 @@ var translated = []struct {
 	{netip.MustParsePrefix("64:ff9b::/96"), 12},    // NAT64, RFC 6052
 	{netip.MustParsePrefix("64:ff9b:1::/48"), 12},  // NAT64, RFC 8215
 	{netip.MustParsePrefix("2002::/16"), 2},        // 6to4, RFC 3056
-	{netip.MustParsePrefix("::/96"), 12},           // IPv4-compatible, RFC 4291
 	{netip.MustParsePrefix("::ffff:0:0:0/96"), 12}, // IPv4-translated, RFC 2765
 }
 

@@ -175,11 +175,23 @@ func (p pattern) match(s string) (n int, complete bool) {
 		isPlain := rest.hasPrefix(s[n : n+1])
 		switch {
 		case isEscaped && isPlain: // such as %25 for %
-			after := pattern{rest.text[len(decoded):], p.base64}
-			if m, complete := after.match(s[n+size:]); complete {
-				return n + size + m, true
+			long, ok := pattern{rest.text[len(decoded):], p.base64}.match(s[n+size:])
+			if ok {
+				return n + size + long, true
 			}
-			fallthrough
+			short, ok := pattern{rest.text[1:], p.base64}.match(s[n+1:])
+			if ok {
+				return n + 1 + short, true
+			}
+			if long > 0 || short > 0 || n+size == len(s) {
+				return len(s), false
+			}
+			return 0, false
+		case isPlain && size == 0 && isEscapeStart(s[n:]):
+			if short, ok := (pattern{rest.text[1:], p.base64}).match(s[n+1:]); ok {
+				return n + 1 + short, true
+			}
+			return len(s), false
 		case isPlain:
 			n, rest.text = n+1, rest.text[1:]
 		case isEscaped:

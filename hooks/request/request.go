@@ -76,7 +76,7 @@ func New(o Options) (*Executor, error) {
 		o.GoogleHosts = []string{"*.googleapis.com"}
 	}
 	x := &Executor{
-		addresses: &addresses{resolver: o.resolver},
+		addresses: &addresses{resolver: o.resolver, interfaces: net.InterfaceAddrs},
 		secrets:   o.Secrets, redactor: o.Redactor,
 		tokens: &tokens{google: o.Google, hasDefault: o.GoogleDefault, redactor: o.Redactor},
 	}

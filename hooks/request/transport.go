@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -65,7 +66,7 @@ func (a *addresses) dial(ctx context.Context, network, address string, listed bo
 		ControlContext: func(ctx context.Context, _, address string, _ syscall.RawConn) error {
 			dialed, err := netip.ParseAddrPort(address)
 			if err != nil {
-				return err
+				return fmt.Errorf("%w: %w", ErrRefused, err)
 			}
 			return a.check(ctx, host, dialed.Addr(), listed)
 		},
