@@ -39,25 +39,55 @@ type Command struct {
 	Workdir     string            // absolute; empty for the container's own
 	Stdin       []byte            // at most MaxStdin; empty for none
 	Timeout     time.Duration     // from its start; 0 for DefaultTimeout
-	Grace       time.Duration     // 0 for DefaultGrace
-	Fence       int64             // of the flow; 0 for none. See Runtime.
+	Grace       *time.Duration    // nil for DefaultGrace; 0 for SIGKILL at once
+	Limits      ProcessLimits
+	Fence       int64 // of the flow; 0 for none. See Runtime.
 }
+
+// ProcessLimits are limits of a command. All but Output are limits of each of
+// its processes, which no process can raise. 0 means no limit.
+type ProcessLimits struct {
+	CPUTime  time.Duration `json:"cpu_time,omitempty"`  // rounded up to seconds
+	Memory   int64         `json:"memory,omitempty"`    // bytes of address space
+	FileSize int64         `json:"file_size,omitempty"` // bytes of each file that it writes
+	// Output is in bytes of stdout and stderr together. A command that writes
+	// more is ended as by its timeout.
+	Output int64 `json:"output,omitempty"`
+}
+
+// Limit is the name of a limit of a command, as in workload files.
+type Limit string
+
+// The limits that end a command. A process that exceeds its memory or the size
+// of a file may also get an error from the kernel and continue.
+const (
+	LimitCPUTime  Limit = "cpu_time"
+	LimitFileSize Limit = "file_size"
+	LimitOutput   Limit = "output"
+)
 
 // Result is how a command ended.
 type Result struct {
-	ExitCode int           // its own, or 128 + the signal's number
-	Signal   string        // "SIGKILL" and so on; empty when it exited
-	TimedOut bool          // its timeout passed before it exited
-	Killed   bool          // SIGKILL was needed, the grace was not enough
-	Leaked   int           // processes of it that outlived it and were killed
-	Duration time.Duration // from its start until all its processes had exited
-	Stdout   Output
-	Stderr   Output
+	ExitCode int    // its own, or 128 + the signal's number
+	Signal   string // "SIGKILL" and so on; empty when it exited
+	TimedOut bool   // its timeout passed before it exited
+	Killed   bool   // SIGKILL was needed, the grace was not enough
+	Leaked   int    // processes of it that outlived it and were killed
+	Exceeded Limit  // the limit that ended it; empty for none
+	// OOMKilled reports whether the kernel killed a process of it because the
+	// container ran out of memory. It is false where the container has no counter
+	// of such kills.
+	OOMKilled bool
+	Duration  time.Duration // from its start until all its processes had exited
+	Stdout    Output
+	Stderr    Output
 }
 
 // OK reports whether the command exited by itself, with code 0, before its
-// timeout.
-func (r Result) OK() bool { return r.ExitCode == 0 && r.Signal == "" && !r.TimedOut }
+// timeout and within its limits.
+func (r Result) OK() bool {
+	return r.ExitCode == 0 && r.Signal == "" && !r.TimedOut && r.Exceeded == ""
+}
 
 // Output is what is kept of one stream: its beginning and its end. Both are
 // valid UTF-8: invalid bytes are replaced, and no character is split.

@@ -28,6 +28,7 @@ type launch struct {
 	files   [3]int   // descriptors for stdin, stdout and stderr
 	script  *os.File // what the program reads as shim.ScriptPath; nil for none
 	session bool     // a new session, not just a new process group
+	limits  runtime.ProcessLimits
 }
 
 // start starts the program and returns its PID. The error is always a
@@ -42,6 +43,12 @@ func (l launch) start() (int, error) {
 	var pid int
 	var err error
 	onDisposableThread(func() {
+		if len(rlimits(l.limits)) > 0 { // a process can only limit itself
+			if err = passOnCapabilities(); err == nil {
+				pid, err = l.startByHelper()
+			}
+			return
+		}
 		if err = setThreadIdentity(l.as); err == nil {
 			pid, err = l.fork()
 		}

@@ -67,13 +67,13 @@ var hookRuns = []mutation{
 	{
 		desc: "a hook's own environment overrides Hostler's variables", test: "TestHostlerVariablesTakePrecedence",
 		file: "hooks/runner/command.go",
-		old: `	for name, value := range process.Environment {
+		old: `	for name, value := range p.Environment {
 		env[name] = value.Text(a.Lookup)
 	}
 	maps.Copy(env, environment(a.Context))
 `,
 		new: `	maps.Copy(env, environment(a.Context))
-	for name, value := range process.Environment {
+	for name, value := range p.Environment {
 		env[name] = value.Text(a.Lookup)
 	}
 `,
@@ -81,7 +81,7 @@ var hookRuns = []mutation{
 	{
 		desc: "how an attempt was ended is not recorded", test: "TestRunRecordIsComplete",
 		file: "hooks/runner/command.go",
-		old:  `hooks.Detail{Signal: res.Signal, TimedOut: res.TimedOut, Killed: res.Killed, Leaked: res.Leaked},`,
+		old:  `hooks.Detail{Signal: res.Signal, TimedOut: res.TimedOut, Killed: res.Killed, OOMKilled: res.OOMKilled, Leaked: res.Leaked},`,
 		new:  `hooks.Detail{TimedOut: res.TimedOut},`,
 	},
 	{

@@ -107,10 +107,10 @@ var steps = []mutation{
 	{
 		desc: "a hook has no timeout", test: "TestAttemptsAndEnvironment",
 		file: "hooks/runner/command.go",
-		old: `		Workdir:     process.Workdir,
+		old: `		Workdir:     p.Workdir,
 		Timeout:     a.Timeout,
 `,
-		new: `		Workdir:     process.Workdir,
+		new: `		Workdir:     p.Workdir,
 `,
 	},
 	{

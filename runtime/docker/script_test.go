@@ -7,12 +7,14 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	engineimage "github.com/docker/docker/api/types/image"
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/docker"
 	"github.com/hostler/hostler/runtime/runtimetest"
 )
 
@@ -49,12 +51,31 @@ func TestScriptInShells(t *testing.T) {
 					require.Equal(t, shellScriptOutput, result.Stdout.String())
 					require.Empty(t, result.Stderr)
 
+					if shell == "dash" && user == "" {
+						requireLimitsInShell(t, rt, id, args)
+					}
 					end := "exit 7"
 					longest := strings.Repeat("# filler\n", (runtime.MaxScript-len(end))/len("# filler\n")) + end
 					require.Equal(t, 7, script(longest).ExitCode)
 				}
 			}
 		})
+	}
+}
+
+// Programs that do not handle the signals of limits end with them.
+func requireLimitsInShell(t *testing.T, rt *docker.Runtime, id string, args []string) {
+	t.Helper()
+	for signal, cmd := range map[string]runtime.Command{
+		"SIGXCPU": {Script: "while :; do :; done", Limits: runtime.ProcessLimits{CPUTime: time.Second}},
+		"SIGXFSZ": {Script: "exec cat /dev/zero >/data/file", Limits: runtime.ProcessLimits{FileSize: 1 << 20}},
+	} {
+		cmd.Args, cmd.Timeout = args, 5*time.Minute
+		result, err := rt.Exec(t.Context(), id, cmd)
+		require.NoError(t, err)
+		require.Equal(t, signal, result.Signal, "%+v", result)
+		require.NotEmpty(t, result.Exceeded)
+		require.False(t, result.OOMKilled || result.TimedOut, "%+v", result)
 	}
 }
 

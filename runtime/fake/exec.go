@@ -70,6 +70,7 @@ func (rt *Runtime) WaitResult(ctx context.Context, id string, cmd runtime.Comman
 type run struct {
 	c         *container
 	grace     time.Duration
+	limits    runtime.ProcessLimits
 	allExited chan struct{} // closed when its last process has exited
 	done      chan struct{} // closed when result and err are set
 
@@ -82,6 +83,9 @@ type run struct {
 	containerExited bool // the container exited
 	tainted         bool // the shim was killed
 	leaked          int
+	written         int64 // bytes of output
+	exceeded        runtime.Limit
+	oomKilled       bool
 	stdout          runtime.Capture
 	stderr          runtime.Capture
 
@@ -106,9 +110,9 @@ func (c *container) begin(rt *Runtime, cmd runtime.Command) (*run, *Proc, error)
 	if err := c.staleErr(cmd.Fence); err != nil {
 		return nil, nil, err
 	}
-	r := &run{c: c, grace: cmd.Grace, allExited: make(chan struct{}), done: make(chan struct{})}
-	if r.grace <= 0 {
-		r.grace = runtime.DefaultGrace
+	r := &run{c: c, grace: runtime.DefaultGrace, limits: cmd.Limits, allExited: make(chan struct{}), done: make(chan struct{})}
+	if cmd.Grace != nil {
+		r.grace = *cmd.Grace
 	}
 	leader := &Proc{
 		Args: cmd.Args, Dir: cmd.Workdir, Stdin: bytes.NewReader(cmd.Stdin),
@@ -152,7 +156,7 @@ func (r *run) execute(leader *Proc, timeout time.Duration) {
 	delete(c.active, r)
 	r.result = runtime.Result{
 		ExitCode: leader.code, Signal: leader.signal, TimedOut: r.timedOut,
-		Killed: r.killed, Leaked: r.leaked, Duration: time.Since(start),
+		Killed: r.killed, Leaked: r.leaked, Exceeded: r.exceeded, OOMKilled: r.oomKilled, Duration: time.Since(start),
 		Stdout: r.stdout.Output(), Stderr: r.stderr.Output(),
 	}
 	r.stdout, r.stderr = runtime.Capture{}, runtime.Capture{}
@@ -204,6 +208,10 @@ func (r *run) terminate() {
 	r.ending = true
 	procs := r.processes()
 	r.c.mu.Unlock()
+	if r.grace <= 0 {
+		r.kill()
+		return
+	}
 	for _, p := range procs {
 		r.c.signal(p, sigTerm)
 	}

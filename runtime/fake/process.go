@@ -176,9 +176,15 @@ type pipe struct {
 
 func (w *pipe) Write(b []byte) (int, error) {
 	w.p.c.mu.Lock()
-	defer w.p.c.mu.Unlock()
 	if w.p.dead {
+		w.p.c.mu.Unlock()
 		return 0, io.ErrClosedPipe
 	}
-	return w.to.Write(b)
+	n, err := w.to.Write(b)
+	exceeded := w.p.run != nil && w.p.run.countOutput(n)
+	w.p.c.mu.Unlock()
+	if exceeded {
+		w.p.run.terminate()
+	}
+	return n, err
 }

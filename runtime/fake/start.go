@@ -35,6 +35,9 @@ func checkInput(cmd runtime.Command) error {
 	if len(cmd.Script) > runtime.MaxScript || strings.ContainsRune(cmd.Script, 0) {
 		return startError(runtime.StartBadInput, "the script is too long or holds a NUL")
 	}
+	if l := cmd.Limits; min(int64(l.CPUTime), l.Memory, l.FileSize, l.Output) < 0 {
+		return startError(runtime.StartBadInput, "a limit is negative")
+	}
 	total := 0
 	for i, arg := range cmd.Args {
 		if strings.ContainsRune(arg, 0) {

@@ -79,13 +79,13 @@ func newRun(cmd runtime.Command) (Run, error) {
 func withDefaults(cmd runtime.Command) Run {
 	run := Run{
 		RunID: cmd.RunID, Args: cmd.Args, Script: []byte(cmd.Script), Environment: cmd.Environment, User: cmd.User,
-		Workdir: cmd.Workdir, Stdin: cmd.Stdin, Timeout: cmd.Timeout, Grace: cmd.Grace,
+		Workdir: cmd.Workdir, Stdin: cmd.Stdin, Timeout: cmd.Timeout, Grace: runtime.DefaultGrace, Limits: cmd.Limits,
 	}
 	if run.Timeout <= 0 {
 		run.Timeout = runtime.DefaultTimeout
 	}
-	if run.Grace <= 0 {
-		run.Grace = runtime.DefaultGrace
+	if cmd.Grace != nil {
+		run.Grace = max(0, *cmd.Grace)
 	}
 	return run
 }

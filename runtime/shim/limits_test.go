@@ -131,6 +131,10 @@ var protocolLimits = map[string]struct {
 		},
 		func(r *rogue) { r.run(2, Run{Script: bytes.Repeat([]byte("x"), runtime.MaxScript+1)}) },
 	},
+	"negative limit": {
+		func(r *rogue) { r.run(1, Run{Limits: runtime.ProcessLimits{Memory: 1, Output: 1}}) },
+		func(r *rogue) { r.run(2, Run{Limits: runtime.ProcessLimits{Memory: 1, Output: -1}}) },
+	},
 	"NUL in a script": {func(r *rogue) { r.run(1, Run{Script: []byte("a")}) }, func(r *rogue) { r.run(2, Run{Script: []byte("a\x00")}) }},
 
 	"credit overrun": {func(r *rogue) { r.request(1, 1); r.fillWindow(1, 0) }, func(r *rogue) { r.frame(KindData, 1, []byte("x")) }},
@@ -258,6 +262,8 @@ func FuzzConn(f *testing.F) {
 	f.Add([]byte("\x07\x0b\x00\x00\x00\x00\x00\x00\x00\x03\x00{}\x05\x0d\x00\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x00\x01"))
 	f.Add([]byte("\x00\x3d{\"id\":2,\"op\":\"run\",\"run\":{\"args\":[\"sh\"],\"script\":\"ZXhpdA==\"}}"))
 	f.Add([]byte("\x00\x39{\"id\":2,\"op\":\"run\",\"run\":{\"args\":[\"sh\"],\"script\":\"AA==\"}}"))
+	f.Add([]byte("\x00\x3f{\"id\":2,\"op\":\"run\",\"run\":{\"args\":[\"sh\"],\"limits\":{\"memory\":1}}}"))
+	f.Add([]byte("\x00\x40{\"id\":2,\"op\":\"run\",\"run\":{\"args\":[\"sh\"],\"limits\":{\"memory\":-1}}}"))
 	f.Fuzz(func(t *testing.T, script []byte) {
 		for _, end := range []Role{Server, Program} {
 			synctest.Test(t, func(t *testing.T) { playScript(t, end, script) })

@@ -96,6 +96,8 @@ type Run struct {
 	Stdin       []byte            `json:"stdin,omitempty"`
 	Timeout     time.Duration     `json:"timeout"`
 	Grace       time.Duration     `json:"grace"`
+	// Limits needs FeatureLimits.
+	Limits runtime.ProcessLimits `json:"limits,omitzero"`
 }
 
 // Progress reports the progress of a run that waits in the queue. A run that

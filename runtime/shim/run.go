@@ -24,6 +24,8 @@ func (r Run) Invalid() string {
 		return fmt.Sprintf("the script has %d bytes, at most %d are allowed", len(r.Script), runtime.MaxScript)
 	case bytes.IndexByte(r.Script, 0) >= 0:
 		return "the script contains a NUL byte"
+	case min(int64(r.Limits.CPUTime), r.Limits.Memory, r.Limits.FileSize, r.Limits.Output) < 0:
+		return "a limit is negative"
 	}
 	return ""
 }
@@ -36,6 +38,7 @@ func (c *Conn) checkFeatures(r Run) error {
 		feature, what string
 	}{
 		{len(r.Script) > 0, FeatureScripts, "scripts"},
+		{r.Limits != runtime.ProcessLimits{}, FeatureLimits, "limits"},
 	}
 	for _, n := range needed {
 		if n.isUsed && !c.Has(n.feature) {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -13,6 +14,7 @@ import (
 // featureCommands are commands that need a feature of the program.
 var featureCommands = map[string]runtime.Command{
 	FeatureScripts: {Args: []string{"sh"}, Script: "exit 0"},
+	FeatureLimits:  {Args: []string{"sh"}, Limits: runtime.ProcessLimits{Output: 1}},
 }
 
 // A program without a feature never receives a command that needs it: it would
@@ -60,9 +62,27 @@ func TestInvalidCommandIsNotSent(t *testing.T) {
 		for _, cmd := range []runtime.Command{
 			{Args: []string{"sh"}, Script: strings.Repeat("x", runtime.MaxScript+1)},
 			{Args: []string{"sh"}, Script: "a\x00"},
+			{Args: []string{"sh"}, Limits: runtime.ProcessLimits{CPUTime: -1}},
+			{Args: []string{"sh"}, Limits: runtime.ProcessLimits{Memory: -1}},
+			{Args: []string{"sh"}, Limits: runtime.ProcessLimits{FileSize: -1}},
+			{Args: []string{"sh"}, Limits: runtime.ProcessLimits{Output: -1}},
 		} {
 			_, err := s.Exec(t.Context(), cmd)
 			require.ErrorContains(t, err, string(runtime.StartBadInput))
 		}
 	})
+}
+
+// Without a grace period in the command the default is sent, and no grace period
+// is sent as such.
+func TestGraceIsSent(t *testing.T) {
+	t.Parallel()
+	for want, cmd := range map[time.Duration]runtime.Command{
+		runtime.DefaultGrace: {},
+		0:                    {Grace: new(time.Duration(0))},
+		time.Minute:          {Grace: new(time.Minute)},
+	} {
+		require.Equal(t, want, withDefaults(cmd).Grace)
+	}
+	require.Zero(t, withDefaults(runtime.Command{Grace: new(-time.Second)}).Grace)
 }
