@@ -3,11 +3,15 @@ package workload
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/hooks/variables"
 )
+
+// defaultName returns the name of the hook of a point that has none.
+func defaultName(p hooks.Point, index int) string { return fmt.Sprintf("%s[%d]", p, index) }
 
 // addHooks adds the hooks of a valid file to its workload.
 func (f *file) addHooks(w *Workload) {
@@ -20,8 +24,10 @@ func (f *file) addHooks(w *Workload) {
 			w.EventHooks = append(w.EventHooks, h.eventHook(dir))
 			continue
 		}
+		h.index = len(w.Hooks[h.point])
 		w.Hooks[h.point] = append(w.Hooks[h.point], h.hook(dir))
 	}
+	slices.SortFunc(w.EventHooks, func(a, b hooks.EventHook) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 func (h placedHook) eventHook(dir string) hooks.EventHook {
@@ -34,7 +40,7 @@ func (h placedHook) eventHook(dir string) hooks.EventHook {
 
 func (h placedHook) hook(dir string) hooks.Hook {
 	hook := hooks.Hook{
-		Name:    cmp.Or(h.Name, fmt.Sprintf("%s[%d]", h.point, h.index)),
+		Name:    cmp.Or(h.Name, defaultName(h.point, h.index)),
 		Timeout: time.Duration(h.Timeout), OnError: hooks.OnError(h.OnError),
 		Idempotent: h.Idempotent, Disabled: !h.Enabled,
 		Action: h.action(dir),

@@ -42,7 +42,7 @@ func TestListedForm(t *testing.T) {
 	}, w.Hooks[hooks.PreDestroy][0])
 
 	require.Len(t, w.EventHooks, 3)
-	status, slack, monitoring := w.EventHooks[0], w.EventHooks[1], w.EventHooks[2]
+	monitoring, slack, status := w.EventHooks[0], w.EventHooks[1], w.EventHooks[2]
 	require.Equal(t, 15*time.Second, status.Debounce)
 	require.Contains(t, status.On, "container.died", "phase-change")
 	require.Equal(t, condition(t, "PHASE != stopped"), status.Condition)
@@ -114,12 +114,12 @@ func TestNamesForm(t *testing.T) {
 	require.Len(t, w.Hooks[hooks.PostClaim], 2)
 	require.Equal(t, hooks.Builtin{Name: "log"}, w.Hooks[hooks.PostClaim][0].Action)
 	require.Equal(t, []hooks.EventHook{
-		{On: []string{"claim.released"}, Hook: hooks.Hook{
-			Name: "session.end.persist_session_end", Timeout: hooks.DefaultRequestTimeout, OnError: hooks.Retry,
-			Retries: hooks.DefaultEventRetries, OnExhausted: hooks.Continue, Action: hooks.Builtin{Name: "log"},
-		}},
 		{On: []string{"artifact.created"}, Hook: hooks.Hook{
 			Name: "artifact.created.log", Timeout: hooks.DefaultRequestTimeout, OnError: hooks.Retry,
+			Retries: hooks.DefaultEventRetries, OnExhausted: hooks.Continue, Action: hooks.Builtin{Name: "log"},
+		}},
+		{On: []string{"claim.released"}, Hook: hooks.Hook{
+			Name: "session.end.persist_session_end", Timeout: hooks.DefaultRequestTimeout, OnError: hooks.Retry,
 			Retries: hooks.DefaultEventRetries, OnExhausted: hooks.Continue, Action: hooks.Builtin{Name: "log"},
 		}},
 	}, w.EventHooks)
@@ -134,7 +134,7 @@ func TestNamesForm(t *testing.T) {
 func TestBlockingFalse(t *testing.T) {
 	w, err := Parse([]byte(fileWith("hooks: {post_claim: [{name: a, blocking: false, debounce: 1s, webhook: {url: 'https://a.example'}}, {command: [b]}]}")), "")
 	require.NoError(t, err)
-	require.Equal(t, "post_claim[1]", w.Hooks[hooks.PostClaim][0].Name)
+	require.Equal(t, "post_claim[0]", w.Hooks[hooks.PostClaim][0].Name, "the other one is not a hook of the point")
 	require.Equal(t, hooks.PostClaim, w.EventHooks[0].Point)
 	require.Equal(t, []string{"claim.activated"}, w.EventHooks[0].On)
 	require.Equal(t, hooks.Retry, w.EventHooks[0].OnError)

@@ -70,7 +70,6 @@ func (v *listedAction) schema(g *generator, _ rule) schema {
 
 // readListed reads the hooks of a list with on and action.
 func (v *hooksFile) readListed(d *decoder, n *yaml.Node, at string) {
-	count := map[hooks.Point]int{}
 	for i, e := range n.Content {
 		child := elementOf(at, i)
 		var l listedHookFile
@@ -78,13 +77,7 @@ func (v *hooksFile) readListed(d *decoder, n *yaml.Node, at string) {
 		if d.invalid[child] {
 			continue
 		}
-		for _, h := range d.placeListed(l, child) {
-			if !h.event {
-				h.index = count[h.point]
-				count[h.point]++
-			}
-			v.hooks = append(v.hooks, h)
-		}
+		v.hooks = append(v.hooks, d.placeListed(l, child)...)
 	}
 }
 

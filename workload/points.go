@@ -41,7 +41,7 @@ type placedHook struct {
 	actionAt  string      // the path of what describes the request, or of the action
 	processAt string      // the path of how the process runs
 	point     hooks.Point // where it runs; with blocking: false, where it was written
-	index     int         // within the point
+	index     int         // within the hooks of the point
 	event     bool        // it is for events: under events, or with blocking: false
 }
 
@@ -121,13 +121,13 @@ func (v *hooksFile) readList(d *decoder, n *yaml.Node, at string, point hooks.Po
 		v.cleared = append(v.cleared, cmp.Or(string(point), eventsKey))
 	}
 	for i, e := range n.Content {
-		v.hooks = append(v.hooks, d.readHook(resolve(e), elementOf(at, i), point, i))
+		v.hooks = append(v.hooks, d.readHook(resolve(e), elementOf(at, i), point))
 	}
 }
 
 // readHook reads a hook of a point, or one for events.
-func (d *decoder) readHook(n *yaml.Node, at string, point hooks.Point, index int) placedHook {
-	h := placedHook{at: at, actionAt: at, processAt: at, point: point, index: index, event: point == ""}
+func (d *decoder) readHook(n *yaml.Node, at string, point hooks.Point) placedHook {
+	h := placedHook{at: at, actionAt: at, processAt: at, point: point, event: point == ""}
 	if blocking := valueOf(n, "blocking"); blocking != nil && blocking.Value == "false" {
 		h.event = true
 	}

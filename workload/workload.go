@@ -38,7 +38,7 @@ type Workload struct {
 	Isolation   runtime.Isolation
 	Sync        *Sync // nil: no state is kept
 	Hooks       map[hooks.Point][]hooks.Hook
-	EventHooks  []hooks.EventHook       // in the order of the file
+	EventHooks  []hooks.EventHook       // ordered by name
 	Secrets     map[string]hooks.Secret // that requests may name
 	Workspace   string                  // as in the file; ScriptDir has the default
 
