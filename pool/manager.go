@@ -30,6 +30,9 @@ func (m *Manager) Apply(ctx context.Context, source []byte, file, dir string) (A
 	if err != nil {
 		return Applied{}, err
 	}
+	if w, err = m.withCopiedHooks(ctx, w, file); err != nil {
+		return Applied{}, err
+	}
 	if err := m.validateForServer(ctx, w, file, dir); err != nil {
 		return Applied{}, err
 	}

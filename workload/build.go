@@ -41,7 +41,7 @@ func (f *file) workload() *Workload {
 		Sync:      f.sync(),
 		Hooks:     map[hooks.Point][]hooks.Hook{},
 		Secrets:   f.Secrets.secrets(),
-		Workspace: f.Workspace,
+		Workspace: f.Workspace, HooksFrom: f.HooksFrom, cleared: f.Hooks.cleared, ImageHooks: f.ImageHooks,
 	}
 	if w.Name == "" {
 		w.Name = w.ID

@@ -62,6 +62,9 @@ func (h placedHook) hook(dir string) hooks.Hook {
 		if h.Retries != nil {
 			hook.Retries = *h.Retries
 		}
+		if h.kind() == hooks.KindBuiltin {
+			hook.Retries = 0 // it would fail again
+		}
 		if h.event || h.OnExhausted == string(hooks.Continue) {
 			hook.OnExhausted = hooks.Continue
 		}

@@ -31,6 +31,9 @@ func (d *decoder) check(f *file) {
 	d.checkVolumes(f)
 	d.checkSync(f)
 	d.checkHooks(f)
+	if f.HooksFrom == f.ID && f.ID != "" {
+		d.addErrorAt("hooks_from", "is this workload itself", "name another workload")
+	}
 }
 
 // addErrorAt adds an error at a path, unless there is one. Its position is that

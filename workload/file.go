@@ -41,6 +41,8 @@ type file struct {
 	Workspace   string           `yaml:"workspace" pattern:"^/" hint:"an absolute path" doc:"The directory that scripts of hooks start in. Default: the target of the state volume, else the container's working directory."`
 	Secrets     secretMap        `yaml:"secrets" doc:"Secrets of the server that requests of hooks may use, by name: where each is."`
 	Hooks       hooksFile        `yaml:"hooks" alias:"lifecycle_hooks" doc:"Actions at points of the lifecycle of a container or a claim, and for events."`
+	HooksFrom   string           `yaml:"hooks_from" pattern:"^[a-z][a-z0-9-]{0,62}$" hint:"the id of a workload" doc:"A workload whose hooks are copied when this file is applied. A hook of this file replaces that of the same name; an empty list removes those of a point."`
+	ImageHooks  bool             `yaml:"image_hooks" default:"false" doc:"Run the executables /etc/hostler/hooks/POINT and /etc/hostler/hooks/POINT.d/* of the image before the hooks of a point, in order of their names."`
 	Harness     string           `yaml:"harness" doc:"Of other formats: it has no effect."`
 	HarnessConf string           `yaml:"default_harness_config" doc:"Of other formats: it has no effect."`
 }

@@ -116,11 +116,11 @@ func TestNamesForm(t *testing.T) {
 	require.Equal(t, []hooks.EventHook{
 		{On: []string{"artifact.created"}, Hook: hooks.Hook{
 			Name: "artifact.created.log", Timeout: hooks.DefaultRequestTimeout, OnError: hooks.Retry,
-			Retries: hooks.DefaultEventRetries, OnExhausted: hooks.Continue, Action: hooks.Builtin{Name: "log"},
+			OnExhausted: hooks.Continue, Action: hooks.Builtin{Name: "log"},
 		}},
 		{On: []string{"claim.released"}, Hook: hooks.Hook{
 			Name: "session.end.persist_session_end", Timeout: hooks.DefaultRequestTimeout, OnError: hooks.Retry,
-			Retries: hooks.DefaultEventRetries, OnExhausted: hooks.Continue, Action: hooks.Builtin{Name: "log"},
+			OnExhausted: hooks.Continue, Action: hooks.Builtin{Name: "log"},
 		}},
 	}, w.EventHooks)
 	notes := notesByField(w)

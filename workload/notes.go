@@ -10,7 +10,15 @@ import (
 type Note ValidationError
 
 // String returns the note on one line, in a form that editors can follow.
-func (n Note) String() string { return ValidationError(n).String() }
+func (n Note) String() string {
+	v := ValidationError(n)
+	if v.Field == "" {
+		v.Message = "note: " + v.Message
+		return v.String()
+	}
+	v.Field = "note: " + v.Field
+	return v.String()
+}
 
 // addNoteAt adds a note about a path. Its position is that of the value, or of
 // the nearest enclosing mapping.

@@ -48,7 +48,7 @@ func canonical(w *Workload) form {
 		"id": w.ID, "image": w.Image, "command": w.Command, "environment": w.Environment, "user": w.User,
 		"read_only": w.ReadOnly, "ports": w.Ports, "networks": w.Networks, "dns": w.DNS,
 		"cpus": w.Limits.CPUs, "memory": w.Limits.Memory, "pids": w.Limits.PIDs,
-		"restart": w.Restart, "stop_signal": w.StopSignal,
+		"restart": w.Restart, "stop_signal": w.StopSignal, "image_hooks": w.ImageHooks,
 		"runtime": w.Isolation.Runtime, "security_opt": w.Isolation.SecurityOpt,
 		"userns_mode": w.Isolation.UsernsMode, "network_mode": w.Isolation.NetworkMode,
 	}

@@ -76,7 +76,9 @@ func TestRevisionHasEveryField(t *testing.T) {
 	without := map[string]bool{
 		"Name": true, "Pool": true, "Revision": true, "Source": true, "File": true, "Notes": true,
 		"EventHooks": true, "Secrets": true, // of the server
-		"Workspace": true, // it is in the scripts
+		"Workspace": true,                  // it is in the scripts
+		"HooksFrom": true, "cleared": true, // the hooks that are copied are
+		"ImageHooks": true, // TestRevisionOfImageHooks
 	}
 	base := revision(complete())
 	var visit func(path string, of func(*Workload) reflect.Value)
@@ -162,6 +164,13 @@ func checkFields(t *testing.T, of any, without func(i int) (whole, lacking *Work
 		whole, lacking := without(i)
 		require.NotEqual(t, revision(whole), revision(lacking), "without field %s of %T", reflect.TypeOf(of).Field(i).Name, of)
 	}
+}
+
+// Executables of the image that run as hooks are part of the revision.
+func TestRevisionOfImageHooks(t *testing.T) {
+	w := complete()
+	w.ImageHooks = true
+	require.NotEqual(t, revision(complete()), revision(w))
 }
 
 // request is an action that does not run in the container.

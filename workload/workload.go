@@ -42,6 +42,15 @@ type Workload struct {
 	Secrets     map[string]hooks.Secret // that requests may name
 	Workspace   string                  // as in the file; ScriptDir has the default
 
+	// HooksFrom is the workload whose hooks are copied when the file is applied:
+	// WithHooksOf returns the workload without it. cleared has the points and the
+	// names of events of which none are copied.
+	HooksFrom string
+	cleared   []string
+	// ImageHooks reports whether executables of the image run at points before the
+	// hooks of the file.
+	ImageHooks bool
+
 	// Notes are remarks about the file, ordered by line.
 	Notes []Note
 	// Revision identifies everything in the file that defines a container: all

@@ -20,7 +20,7 @@ func (w *Workload) WorstCase(p hooks.Point) time.Duration {
 		if h.Disabled {
 			continue
 		}
-		attempt, retries, minDelay := h.Timeout, h.Retries, time.Duration(0)
+		attempt, minDelay := h.Timeout, time.Duration(0)
 		switch a := h.Action.(type) {
 		case hooks.Command:
 			attempt += grace(a.Process)
@@ -28,11 +28,9 @@ func (w *Workload) WorstCase(p hooks.Point) time.Duration {
 			attempt += grace(a.Process)
 		case hooks.Request:
 			minDelay = maxRetryAfter
-		case hooks.Builtin:
-			retries = 0 // it is not retried
 		}
-		total += attempt * time.Duration(retries+1)
-		for i := range retries {
+		total += attempt * time.Duration(h.Retries+1)
+		for i := range h.Retries {
 			delay := time.Second << i
 			total += max(delay+delay/10, minDelay) // with its jitter
 		}

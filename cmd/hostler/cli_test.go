@@ -263,6 +263,26 @@ func TestValidationErrors(t *testing.T) {
 	require.Contains(t, out, "$schema")
 }
 
+// Notes about a valid file are printed by validate and by apply; with --strict
+// they are errors.
+func TestNotes(t *testing.T) {
+	serveTestBackend(t)
+	file := filepath.Join(t.TempDir(), "noted.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("id: noted\nimage: x\nhooks: {post_claim: 'exit 0'}\n"), 0o600))
+	code, out, _ := hostler(t, "", "validate", file)
+	require.Equal(t, exitOK, code)
+	require.Contains(t, out, file+":3:21: note: hooks.post_claim: ")
+	code, out, _ = hostler(t, "", "validate", "--ci", "--verbose", "-o", "json", file)
+	require.Equal(t, exitFailure, code)
+	require.Contains(t, out, `"severity": "note"`)
+	code, out, _ = hostler(t, "", "validate", "--verbose", file)
+	require.Equal(t, exitOK, code)
+	require.Contains(t, out, "the hooks of post_claim take at most 5s")
+	code, _, errOut := hostler(t, "", "apply", "-f", file)
+	require.Equal(t, exitOK, code, errOut)
+	require.Contains(t, errOut, file+":3:21: note: hooks.post_claim: ")
+}
+
 // Following shows the existing events, and exits with 0 when it is interrupted.
 func TestEventsFollow(t *testing.T) {
 	serveTestBackend(t)
