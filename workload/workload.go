@@ -247,6 +247,6 @@ func (w *Workload) Spec(id string) runtime.Spec {
 		Ports: w.Ports, Networks: w.Networks, DNS: w.DNS,
 		Limits: w.Limits, Volumes: volumes,
 		StopSignal: w.StopSignal, StopGracePeriod: w.StopGracePeriod(),
-		Isolation: w.Isolation,
+		Isolation: w.Isolation, CommandLimits: w.commandLimits(),
 	}
 }

@@ -209,4 +209,16 @@ var commands = []mutation{
 		old:  ` && !r.TimedOut && r.Exceeded == ""`,
 		new:  ` && !r.TimedOut`,
 	},
+	{
+		desc: "the backend is not asked for the limits of event hooks", test: "TestCommandLimits",
+		file: "workload/command_limits.go",
+		old:  `	for _, h := range w.EventHooks {`,
+		new:  `	for _, h := range w.EventHooks[:0] {`,
+	},
+	{
+		desc: "the backend is not asked for the limits of commands", test: "TestApplyChecksRuntime",
+		file: "workload/workload.go", pkg: "pool",
+		old: `, CommandLimits: w.commandLimits(),`,
+		new: `,`,
+	},
 }
