@@ -108,22 +108,21 @@ func TestExecute(t *testing.T) {
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
 	for name, test := range map[string]struct {
-		ctx   context.Context
+		ended bool
 		call  func(context.Context) (Result, error)
 		state hooks.RunState
 		stop  bool
 		err   string
 	}{
-		"success":   {t.Context(), func(context.Context) (Result, error) { return Result{}, nil }, hooks.Succeeded, false, ""},
-		"stop":      {t.Context(), func(context.Context) (Result, error) { return Result{Stop: true}, nil }, hooks.Succeeded, true, ""},
-		"error":     {t.Context(), func(context.Context) (Result, error) { return Result{Stop: true}, errors.New("why") }, hooks.Failed, false, "test: why"},
-		"panic":     {t.Context(), func(context.Context) (Result, error) { panic("canary") }, hooks.Failed, false, "test: panic"},
-		"nil map":   {t.Context(), func(context.Context) (Result, error) { var m map[string]int; m["a"] = 1; return Result{}, nil }, hooks.Failed, false, "test: panic"},
-		"timeout":   {t.Context(), wait, hooks.TimedOut, false, "test: context deadline exceeded"},
-		"cancelled": {stopped, wait, hooks.Cancelled, false, "test: context canceled"},
+		"success":   {false, func(context.Context) (Result, error) { return Result{}, nil }, hooks.Succeeded, false, ""},
+		"stop":      {false, func(context.Context) (Result, error) { return Result{Stop: true}, nil }, hooks.Succeeded, true, ""},
+		"error":     {false, func(context.Context) (Result, error) { return Result{Stop: true}, errors.New("why") }, hooks.Failed, false, "test: why"},
+		"panic":     {false, func(context.Context) (Result, error) { panic("canary") }, hooks.Failed, false, "test: panic"},
+		"timeout":   {false, wait, hooks.TimedOut, false, "test: context deadline exceeded"},
+		"cancelled": {true, wait, hooks.Cancelled, false, "test: context canceled"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			res := run(test.ctx, test.call)
+			res := run(map[bool]context.Context{false: t.Context(), true: stopped}[test.ended], test.call)
 			require.Equal(t, test.state, res.State)
 			require.Equal(t, test.stop, res.Stop)
 			require.True(t, res.Gone)

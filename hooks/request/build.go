@@ -132,6 +132,9 @@ func (m *message) render(a runner.Attempt, lookup variables.Lookup) error {
 			m.method = http.MethodPost
 		}
 	}
+	if m.method == http.MethodConnect {
+		return errors.New("method: CONNECT is not supported")
+	}
 	return m.renderHeader(a, lookup)
 }
 
@@ -192,7 +195,7 @@ func (m *message) httpRequest(ctx context.Context) *http.Request {
 		Method: m.method, URL: &u, Host: u.Host, Header: m.header,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 	}).WithContext(ctx)
-	if m.body != nil {
+	if len(m.body) > 0 {
 		r.ContentLength = int64(len(m.body))
 		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(m.body)), nil }
 		r.Body, _ = r.GetBody()

@@ -1,7 +1,6 @@
 package request
 
 import (
-	"context"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -127,14 +126,6 @@ func values(list map[string]string) variables.Lookup {
 // ending returns what a result means for the policy of its hook.
 func ending(x *Executor, res runner.Result) runner.Ending {
 	return x.Ending(hooks.Run{State: res.State, Detail: res.Detail})
-}
-
-// within returns a context that ends after d.
-func within(t *testing.T, d time.Duration) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), d)
-	t.Cleanup(cancel)
-	return ctx
 }
 
 func mustURL(text string) *url.URL {

@@ -2,6 +2,7 @@ package request
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"net/url"
 	"slices"
 	"strconv"
@@ -43,14 +44,14 @@ type pattern struct {
 }
 
 // Add adds secrets. Values that are shorter than MinSecret are ignored. The path,
-// query and password of a secret that is a URL are secrets too: a receiver may
-// repeat them.
+// query and password of a secret that is a URL are secrets too, and so are the
+// private parts of the keys of cloud providers: a receiver may repeat them.
 func (r *Redactor) Add(values ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	changed := false
 	for _, v := range values {
-		for _, part := range append([]string{v}, urlParts(v)...) {
+		for _, part := range slices.Concat([]string{v}, urlParts(v), keyParts(v)) {
 			if len(part) >= MinSecret && !slices.Contains(r.values, part) {
 				r.values, changed = append(r.values, part), true
 			}
@@ -92,6 +93,19 @@ func urlParts(secret string) []string {
 		}
 	}
 	return parts
+}
+
+// keyParts returns the private parts of a key in JSON.
+func keyParts(secret string) []string {
+	var key struct {
+		PrivateKey   string `json:"private_key"`
+		ClientSecret string `json:"client_secret"`
+		RefreshToken string `json:"refresh_token"`
+	}
+	if json.Unmarshal([]byte(secret), &key) != nil {
+		return nil
+	}
+	return []string{key.PrivateKey, strings.TrimSpace(key.PrivateKey), key.ClientSecret, key.RefreshToken}
 }
 
 // base64Pattern returns the base64 form of a secret that follows skip bytes of

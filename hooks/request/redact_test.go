@@ -138,7 +138,7 @@ func TestRedactCut(t *testing.T) {
 // A response that consists of secrets is cut after they were replaced, not
 // within one.
 func TestRedactBeforeCut(t *testing.T) {
-	const secret = `canary"0123456789`
+	const secret = `canary"0123456789-0123456789-0123456789-0123456789-0123456789`
 	x := newExecutor(t, Options{})
 	x.redactor.Add(secret)
 	for n := range 40 {
@@ -164,6 +164,13 @@ func TestRedactURL(t *testing.T) {
 		require.NotContains(t, got, "abcdefgh")
 	}
 	require.Equal(t, "services of hooks.example", redactor.Redact("services of hooks.example"))
+}
+
+// The private part of a key is secret without the rest of the key.
+func TestRedactKey(t *testing.T) {
+	redactor := new(Redactor)
+	redactor.Add(`{"type": "service_account", "private_key": "-----BEGIN PRIVATE KEY-----\ncanary\n-----END PRIVATE KEY-----\n", "client_email": "a@b.example"}`)
+	require.Equal(t, "key: ••• of a@b.example", redactor.Redact("key: -----BEGIN PRIVATE KEY-----\ncanary\n-----END PRIVATE KEY----- of a@b.example"))
 }
 
 // A Redactor knows the latest secrets, and ignores what is too short to be one.

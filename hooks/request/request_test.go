@@ -183,6 +183,7 @@ func TestUntrustedValues(t *testing.T) {
 		"empty":     {URL: template(t, r.URL+"/${EMPTY}/a")},
 		"unknown":   {URL: template(t, r.URL+"/?a=${NONE}")},
 		"1 MiB":     {URL: template(t, r.URL), Body: bodyOf(t, `"${LONG}"`)},
+		"tunnel":    {Method: "CONNECT", URL: template(t, r.URL)},
 		"long path": {URL: template(t, r.URL+"/${LONG}")},
 	} {
 		a := attemptOf(request)

@@ -71,37 +71,37 @@ func TestBadReceivers(t *testing.T) {
 	const ok = "HTTP/1.1 200 OK\r\n"
 	write := func(text string) func(io.Writer) { return func(w io.Writer) { _, _ = io.WriteString(w, text) } }
 	for name, test := range map[string]struct {
-		wait       context.Context
+		closes     bool
 		answer     func(io.Writer)
 		state      hooks.RunState // without a need for the body
 		stateWhole hooks.RunState // if the body is needed
 	}{
-		"never answers":             {t.Context(), write(""), hooks.TimedOut, hooks.TimedOut},
-		"closes at once":            {ended, write(""), hooks.Failed, hooks.Failed},
-		"stalls within the headers": {t.Context(), write(ok + "X: y\r\n"), hooks.TimedOut, hooks.TimedOut},
-		"stalls before the body":    {t.Context(), write(ok + "Content-Length: 10\r\n\r\n"), hooks.Succeeded, hooks.TimedOut},
-		"stalls within the body":    {t.Context(), write(ok + "Content-Length: 10\r\n\r\n12345"), hooks.Succeeded, hooks.TimedOut},
-		"closes within the body":    {ended, write(ok + "Content-Length: 10\r\n\r\n12345"), hooks.Succeeded, hooks.Failed},
-		"closes within a chunk":     {ended, write(ok + "Transfer-Encoding: chunked\r\n\r\nff\r\nabc"), hooks.Succeeded, hooks.Failed},
-		"body without an end":       {t.Context(), func(w io.Writer) { write(ok + "\r\n")(w); zeros(w) }, hooks.Succeeded, hooks.Succeeded},
-		"10 GiB":                    {t.Context(), func(w io.Writer) { write(ok + "Content-Length: 10737418240\r\n\r\n")(w); zeros(w) }, hooks.Succeeded, hooks.Succeeded},
-		"header without an end":     {t.Context(), func(w io.Writer) { write(ok + "X: ")(w); zeros(w) }, hooks.Failed, hooks.Failed},
-		"headers without an end":    {ended, write(ok + strings.Repeat("X: y\r\n", 100000)), hooks.Failed, hooks.Failed},
-		"not HTTP":                  {ended, write("SSH-2.0-OpenSSH_9.9\r\n\r\n"), hooks.Failed, hooks.Failed},
-		"interim answers only": {t.Context(), func(w io.Writer) {
+		"never answers":             {false, write(""), hooks.TimedOut, hooks.TimedOut},
+		"closes at once":            {true, write(""), hooks.Failed, hooks.Failed},
+		"stalls within the headers": {false, write(ok + "X: y\r\n"), hooks.TimedOut, hooks.TimedOut},
+		"stalls before the body":    {false, write(ok + "Content-Length: 10\r\n\r\n"), hooks.Succeeded, hooks.TimedOut},
+		"stalls within the body":    {false, write(ok + "Content-Length: 10\r\n\r\n12345"), hooks.Succeeded, hooks.TimedOut},
+		"closes within the body":    {true, write(ok + "Content-Length: 10\r\n\r\n12345"), hooks.Succeeded, hooks.Failed},
+		"closes within a chunk":     {true, write(ok + "Transfer-Encoding: chunked\r\n\r\nff\r\nabc"), hooks.Succeeded, hooks.Failed},
+		"body without an end":       {false, func(w io.Writer) { write(ok + "\r\n")(w); zeros(w) }, hooks.Succeeded, hooks.Succeeded},
+		"10 GiB":                    {false, func(w io.Writer) { write(ok + "Content-Length: 10737418240\r\n\r\n")(w); zeros(w) }, hooks.Succeeded, hooks.Succeeded},
+		"header without an end":     {false, func(w io.Writer) { write(ok + "X: ")(w); zeros(w) }, hooks.Failed, hooks.Failed},
+		"headers without an end":    {true, write(ok + strings.Repeat("X: y\r\n", 100000)), hooks.Failed, hooks.Failed},
+		"not HTTP":                  {true, write("SSH-2.0-OpenSSH_9.9\r\n\r\n"), hooks.Failed, hooks.Failed},
+		"interim answers only": {false, func(w io.Writer) {
 			for range 100000 {
 				write("HTTP/1.1 103 Early Hints\r\n\r\n")(w)
 			}
 		}, hooks.Failed, hooks.Failed},
-		"two lengths":                {ended, write(ok + "Content-Length: 1\r\nContent-Length: 2\r\n\r\n12"), hooks.Failed, hooks.Failed},
-		"gzip that is not unpacked":  {ended, write(ok + "Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\nno"), hooks.Succeeded, hooks.Succeeded},
-		"redirect with a bad target": {ended, write("HTTP/1.1 302 Found\r\nLocation: http://[canary\r\nContent-Length: 0\r\n\r\n"), hooks.Failed, hooks.Failed},
+		"two lengths":                {true, write(ok + "Content-Length: 1\r\nContent-Length: 2\r\n\r\n12"), hooks.Failed, hooks.Failed},
+		"gzip that is not unpacked":  {true, write(ok + "Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\nno"), hooks.Succeeded, hooks.Succeeded},
+		"redirect with a bad target": {true, write("HTTP/1.1 302 Found\r\nLocation: http://[canary\r\nContent-Length: 0\r\n\r\n"), hooks.Failed, hooks.Failed},
 	} {
 		for _, keep := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, " ", keep), func(t *testing.T) {
 				t.Parallel()
 				x := newExecutor(t, Options{})
-				a := attemptOf(hooks.Request{URL: template(t, peer(t, test.wait, test.answer)), KeepResponse: keep})
+				a := attemptOf(hooks.Request{URL: template(t, peer(t, map[bool]context.Context{false: t.Context(), true: ended}[test.closes], test.answer)), KeepResponse: keep})
 				a.Timeout = 3 * time.Second
 				started := time.Now()
 				res := x.Execute(t.Context(), a)
@@ -200,6 +200,9 @@ func TestKeepResponse(t *testing.T) {
 		require.Equal(t, want, send(t, x, hooks.Request{URL: template(t, r.URL), KeepResponse: true}).Detail.Response)
 		require.Empty(t, send(t, x, hooks.Request{URL: template(t, r.URL)}).Detail.Response)
 	}
-	r := receive(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500); fmt.Fprint(w, "why") })
+	r := receive(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusInternalServerError)
+		fmt.Fprint(w, "why")
+	})
 	require.Equal(t, "why", send(t, newExecutor(t, Options{}), hooks.Request{URL: template(t, r.URL), KeepResponse: true}).Detail.Response)
 }

@@ -180,8 +180,8 @@ func TestResultsHaveNoSecrets(t *testing.T) {
 	t.Setenv("HOSTLER_SECRET_A", canary)
 	var url string
 	for status, answer := range map[int]http.HandlerFunc{
-		200: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(200) },
-		500: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) },
+		200: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) },
+		500: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) },
 		599: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 	} {
 		r := receive(t, func(w http.ResponseWriter, req *http.Request) {

@@ -24,7 +24,7 @@ func TestSignature(t *testing.T) {
 	other, err := standardwebhooks.NewWebhookRaw([]byte("another key"))
 	require.NoError(t, err)
 
-	r := receive(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) })
+	r := receive(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
 	x := newExecutor(t, Options{})
 	for _, test := range []struct {
 		secret   string

@@ -48,6 +48,7 @@ func (g *fakeGoogle) ServiceAccountToken(ctx context.Context, _ http.RoundTrippe
 // A token is cached for its credential, and renewed five minutes before it
 // expires. A failed renewal does not matter while the present token is valid.
 func TestTokenCache(t *testing.T) {
+	pass := func(d time.Duration) { <-time.After(d) }
 	synctest.Test(t, func(t *testing.T) {
 		google := &fakeGoogle{validity: time.Hour}
 		cache := &tokens{google: google, redactor: new(Redactor)}
@@ -61,20 +62,20 @@ func TestTokenCache(t *testing.T) {
 		}
 		require.Equal(t, "canary-a-x", get("a"))
 		require.Equal(t, "canary-b-xx", get("b"))
-		time.Sleep(55*time.Minute - time.Second)
+		pass(55*time.Minute - time.Second)
 		require.Equal(t, "canary-a-x", get("a"))
-		time.Sleep(2 * time.Second)
+		pass(2 * time.Second)
 		require.Equal(t, "canary-a-xxx", get("a"))
 		require.Equal(t, "•••", cache.redactor.Redact("canary-a-xxx"))
 
-		time.Sleep(56 * time.Minute)
+		pass(56 * time.Minute)
 		google.err = errors.New("down")
 		require.Equal(t, "canary-a-xxx", get("a"))
 		google.block = true
 		started := time.Now()
 		require.Equal(t, "canary-a-xxx", get("a"))
 		require.Equal(t, renewTimeout, time.Since(started))
-		time.Sleep(4 * time.Minute)
+		pass(4 * time.Minute)
 		google.block = false
 		_, err := cache.get(t.Context(), message("a"))
 		require.EqualError(t, err, "down")
@@ -98,7 +99,7 @@ func TestTokenIsSharedByConcurrentAttempts(t *testing.T) {
 		wg.Wait()
 		require.Equal(t, 1, google.n)
 
-		time.Sleep(2 * time.Hour)
+		<-time.After(2 * time.Hour)
 		google.block = true
 		for range 3 {
 			wg.Go(func() {

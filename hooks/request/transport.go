@@ -20,7 +20,6 @@ const (
 	maxIdle             = 128 // connections
 	maxIdlePerHost      = 16
 	maxHeaderBytes      = 64 << 10 // of a response
-	expectContinue      = time.Second
 	minTLS              = tls.VersionTLS12
 	maxResponseBytes    = 64 << 10 // of a body
 	maxDrain            = time.Second
@@ -50,7 +49,6 @@ func (a *addresses) transport(roots *x509.CertPool, listed bool) *http.Transport
 		MaxIdleConnsPerHost:    maxIdlePerHost,
 		IdleConnTimeout:        idleTimeout,
 		MaxResponseHeaderBytes: maxHeaderBytes,
-		ExpectContinueTimeout:  expectContinue,
 		DisableCompression:     true, // the limit is that of what is received
 	}
 }

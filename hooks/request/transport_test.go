@@ -57,7 +57,7 @@ func TestConnectionsAreReused(t *testing.T) {
 	var opened atomic.Int64
 	r := receive(t, func(w http.ResponseWriter, req *http.Request) {
 		if strings.HasSuffix(req.URL.Path, "/fail") {
-			w.WriteHeader(500)
+			w.WriteHeader(http.StatusInternalServerError)
 		}
 		_, _ = io.WriteString(w, strings.Repeat("x", 1000))
 	})

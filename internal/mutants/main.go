@@ -50,6 +50,7 @@ var groups = []group{
 	{"pool", pools},
 	{"Events and those who follow them", events},
 	{"hooks", hookRuns},
+	{"Requests of hooks", hookRequests},
 	{"hooks/variables", variableRows},
 	{"store", stores},
 	{"Deliveries", deliveryStores},

@@ -128,13 +128,15 @@ func TestServiceAccountErrors(t *testing.T) {
 	}{
 		"refused": {func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(400)
+			w.WriteHeader(http.StatusBadRequest)
 			fmt.Fprintf(w, `{"error": "canary", "error_description": %q}`, r.PostFormValue("assertion"))
 		}, "status 400"},
-		"unavailable": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "canary", 503) }, "status 503"},
-		"redirect":    {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere, 307) }, "status 307"},
-		"not JSON":    {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "canary") }, "no token"},
-		"closed":      {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "no token"},
+		"unavailable": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "canary", http.StatusServiceUnavailable) }, "status 503"},
+		"redirect": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, elsewhere, http.StatusTemporaryRedirect)
+		}, "status 307"},
+		"not JSON": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "canary") }, "no token"},
+		"closed":   {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "no token"},
 	} {
 		url, _ := serve(t, test.answer)
 		a := newAccount(t, url+"/canary-path")
