@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"os"
 	"strings"
@@ -55,17 +56,20 @@ func TestProxyIsIgnored(t *testing.T) {
 // fail, leave no descriptors behind.
 func TestConnectionsAreReused(t *testing.T) {
 	var opened atomic.Int64
-	r := receive(t, func(w http.ResponseWriter, req *http.Request) {
+	r := &receiver{}
+	r.Server = httptest.NewUnstartedServer(r.keep(func(w http.ResponseWriter, req *http.Request) {
 		if strings.HasSuffix(req.URL.Path, "/fail") {
 			w.WriteHeader(http.StatusInternalServerError)
 		}
 		_, _ = io.WriteString(w, strings.Repeat("x", 1000))
-	})
+	}))
 	r.Config.ConnState = func(_ net.Conn, s http.ConnState) {
 		if s == http.StateNew {
 			opened.Add(1)
 		}
 	}
+	r.Start()
+	t.Cleanup(r.Close)
 	x := newExecutor(t, Options{})
 	descriptors := func() int {
 		list, err := os.ReadDir("/proc/self/fd")
