@@ -121,8 +121,11 @@ var (
 	// ErrEventRemoved indicates that retention has removed the event.
 	ErrEventRemoved = errors.New("its event was removed by retention")
 	// ErrClaimEnded indicates that a command must not start: the claim of its
-	// event is not active, or a tenant has the container.
+	// event has ended or, without a claim, the container is not idle.
 	ErrClaimEnded = errors.New("the claim of the event has ended, or a claim of the container has begun")
+	// ErrClaimPending indicates that a command must not start yet: the claim of
+	// its event is not active, or the container is being created.
+	ErrClaimPending = errors.New("the claim of the event is not active yet")
 )
 
 // Change is a change of the queue that follows from an event: a new delivery,

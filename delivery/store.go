@@ -2,9 +2,10 @@ package delivery
 
 import (
 	"context"
+	"time"
 
 	"github.com/hostler/hostler/activity"
-	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/hooks"
 )
 
 // Store keeps deliveries. Each call that changes something is one transaction.
@@ -13,13 +14,8 @@ type Store interface {
 	Records
 	// Events returns the page of events after a number.
 	Events(ctx context.Context, f activity.Filter, after int64, limit int) (activity.Page, error)
-	// Workload returns the record of a workload, or pool.ErrWorkloadNotFound.
-	Workload(ctx context.Context, id string) (pool.Record, error)
-	// Changed returns a channel that is closed when events are recorded after
-	// this call.
-	Changed() <-chan struct{}
-	// LastSeq returns the number of the newest event.
-	LastSeq(ctx context.Context) (int64, error)
+	// Run returns the attempts of a run in order.
+	Run(ctx context.Context, id string) ([]hooks.Run, error)
 }
 
 // Outbox turns events into deliveries. Only the leader calls FanOut.
@@ -34,6 +30,11 @@ type Outbox interface {
 	// AddDeliveries makes changes that follow from no new event, and writes the
 	// events.
 	AddDeliveries(ctx context.Context, changes []Change, events ...activity.Event) error
+	// ExcessDeliveries returns at most limit deliveries that wait and are to be
+	// discarded: those that were added before a time and, of each workload with
+	// more than perWorkload live ones, as many of tenants' events, those of the
+	// lowest priority first.
+	ExcessDeliveries(ctx context.Context, before time.Time, perWorkload, limit int) ([]Delivery, error)
 	// DeliveryStatus returns the state of the queue.
 	DeliveryStatus(ctx context.Context) (Status, error)
 }
@@ -46,8 +47,9 @@ type Records interface {
 	// ErrConflict.
 	//
 	// A run that starts in a container is refused with ErrClaimEnded unless the
-	// claim of the event is active or, without a claim, the container is idle.
-	// The lock on that record serializes it with the flows of the container.
+	// claim of the event is active or, without a claim, the container is idle, and
+	// with ErrClaimPending before that. The lock on that record serializes it with
+	// the flows of the container.
 	//
 	// A delivery that has ended can become live again only while the log has its
 	// event; else ErrEventRemoved.

@@ -64,7 +64,7 @@ const (
 	lockEvent = `SELECT seq FROM events WHERE seq = $1` + forShare
 
 	selectOwner        = `SELECT state, owner FROM deliveries WHERE id = $1` + forUpdate
-	activeClaimFence   = `SELECT state, fence FROM containers WHERE id = $1` + forShare
+	containerFence     = `SELECT state, fence FROM containers WHERE id = $1` + forShare
 	stateOfClaim       = `SELECT state, container FROM claims WHERE id = $1` + forShare
 	countLive          = `SELECT state, count(*) FROM deliveries WHERE ` + liveDelivery + ` GROUP BY state`
 	countLiveOf        = `SELECT count(*) FROM deliveries WHERE workload = $1 AND ` + liveDelivery
@@ -214,24 +214,34 @@ func updateDeliveryRun(t *tx, r hooks.Run) (p delivery.Permission, err error) {
 // begins later finds it.
 func permitCommand(t *tx, r hooks.Run) (fence int64, err error) {
 	var state, container string
+	wanted, earlier := string(pool.Idle), string(pool.Creating)
 	if r.Claim != "" {
 		err := t.query(stateOfClaim, r.Claim).Scan(&state, &container)
-		if errors.Is(err, sql.ErrNoRows) || err == nil && (state != string(claim.Active) || container != r.Container) {
-			return 0, delivery.ErrClaimEnded
+		if err == nil && container != r.Container {
+			err = delivery.ErrClaimEnded
 		}
-		if err != nil {
-			return 0, translateError(err)
+		if err := permitState(err, state, string(claim.Active), string(claim.Pending)); err != nil {
+			return 0, err
 		}
+		wanted, earlier = string(pool.Claimed), ""
 	}
-	err = t.query(activeClaimFence, r.Container).Scan(&state, &fence)
-	wanted := pool.Idle
-	if r.Claim != "" {
-		wanted = pool.Claimed
+	err = t.query(containerFence, r.Container).Scan(&state, &fence)
+	return fence, permitState(err, state, wanted, earlier)
+}
+
+// permitState returns an error unless a state was read and is the wanted one.
+func permitState(err error, state, wanted, earlier string) error {
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return delivery.ErrClaimEnded
+	case err != nil:
+		return translateError(err)
+	case state == wanted:
+		return nil
+	case state == earlier:
+		return delivery.ErrClaimPending
 	}
-	if errors.Is(err, sql.ErrNoRows) || err == nil && state != string(wanted) {
-		return 0, delivery.ErrClaimEnded
-	}
-	return fence, translateError(err)
+	return delivery.ErrClaimEnded
 }
 
 // AdoptDelivery makes this server the owner of a running delivery.
@@ -247,100 +257,4 @@ func (db *DB) AdoptDelivery(ctx context.Context, id string) error {
 		return fmt.Errorf("adopt delivery %s: %w", id, err)
 	}
 	return nil
-}
-
-// Delivery returns one delivery.
-func (db *DB) Delivery(ctx context.Context, id string) (delivery.Delivery, error) {
-	d, err := queryRow(ctx, db, scanDelivery, selectDelivery, sanitizeText(id))
-	if err != nil {
-		return d, fmt.Errorf("read delivery %s: %w", id, err)
-	}
-	return d, nil
-}
-
-// FirstDelivery returns the first live delivery of a key.
-func (db *DB) FirstDelivery(ctx context.Context, k delivery.Key) (delivery.Delivery, error) {
-	d, err := queryRow(ctx, db, scanDelivery, firstDelivery, k.Workload, k.Hook, k.Lane)
-	if err != nil {
-		return d, fmt.Errorf("read the next delivery of hook %s: %w", k.Hook, err)
-	}
-	return d, nil
-}
-
-func scanDelivery(r row) (delivery.Delivery, error) {
-	d, err := deliveryColumns.scan(r)
-	if errors.Is(err, sql.ErrNoRows) {
-		return d, delivery.ErrNotFound
-	}
-	return d, translateError(err)
-}
-
-// Deliveries lists the matching deliveries.
-func (db *DB) Deliveries(ctx context.Context, f delivery.Filter) ([]delivery.Delivery, error) {
-	var w where
-	w.equal("workload", f.Workload)
-	w.equal("hook", f.Hook)
-	w.equal("container", f.Container)
-	w.equal("claim", f.Claim)
-	w.equal("tenant", f.Tenant)
-	if len(f.States) > 0 {
-		oneOf(&w, "state", f.States)
-	}
-	if f.After != "" {
-		w.add("id > " + w.arg(sanitizeText(f.After)))
-	}
-	return queryAll(ctx, db, "deliveries", selectDeliveries+w.String()+byID+w.limit(f.Limit), w.args, deliveryColumns.scan)
-}
-
-// DeliveryKeys lists the keys that have live deliveries.
-func (db *DB) DeliveryKeys(ctx context.Context) ([]delivery.Key, error) {
-	return queryAll(ctx, db, "the hooks with deliveries", deliveryKeys, nil, func(r row) (k delivery.Key, err error) {
-		err = r.Scan(&k.Workload, &k.Hook, &k.Lane)
-		return k, err
-	})
-}
-
-// DeliveryStatus returns the state of the queue.
-func (db *DB) DeliveryStatus(ctx context.Context) (delivery.Status, error) {
-	s := delivery.Status{Live: map[delivery.State]int{}}
-	err := db.readTx(ctx, func(tx *sql.Tx) error {
-		rows, err := tx.QueryContext(ctx, countLive)
-		if err != nil {
-			return err
-		}
-		_, err = collectRows(rows, func(r row) (n int, err error) {
-			var state string
-			err = r.Scan(&state, &n)
-			s.Live[delivery.State(state)] = n
-			return n, err
-		})
-		if err != nil {
-			return err
-		}
-		var oldest sql.NullInt64
-		if err := tx.QueryRowContext(ctx, oldestLive).Scan(&oldest); err != nil {
-			return err
-		}
-		var passed, last int64
-		err = tx.QueryRowContext(ctx, `SELECT seq, (SELECT last FROM log WHERE id = 1) FROM cursors WHERE name = $1`, deliveryCursorName).Scan(&passed, &last)
-		if err == nil && last > passed {
-			s.Behind = last - passed
-			if !oldest.Valid || passed+1 < oldest.Int64 {
-				oldest = sql.NullInt64{Int64: passed + 1, Valid: true}
-			}
-		}
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return err
-		}
-		if !oldest.Valid {
-			return nil
-		}
-		at, err := scanNumber(tx.QueryRowContext(ctx, eventTime, oldest.Int64))
-		s.Oldest = fromNanos(at)
-		return err
-	})
-	if err != nil {
-		return s, fmt.Errorf("read the state of deliveries: %w", err)
-	}
-	return s, nil
 }

@@ -108,6 +108,9 @@ type Ending struct {
 // Executors are the executors by kind.
 type Executors map[hooks.Kind]Executor
 
+// Of returns the executor of a kind.
+func (e Executors) Of(k hooks.Kind) Executor { return e.of(k) }
+
 // of returns the executor of a kind.
 func (e Executors) of(k hooks.Kind) Executor {
 	if x, ok := e[k]; ok {

@@ -53,14 +53,14 @@ var deliveryStores = []mutation{
 	{
 		desc: "a command of an event hook starts in a claim that has ended", test: "TestSQLite",
 		file: "store/deliveries.go",
-		old:  `state != string(claim.Active) || container != r.Container) {`,
-		new:  `container != r.Container) {`,
+		old:  `string(claim.Active), string(claim.Pending)`,
+		new:  `state, string(claim.Pending)`,
 	},
 	{
 		desc: "a command of an event hook starts in another tenant's container", test: "TestSQLite",
 		file: "store/deliveries.go",
-		old:  `	if errors.Is(err, sql.ErrNoRows) || err == nil && state != string(wanted) {`,
-		new:  `	if errors.Is(err, sql.ErrNoRows) {`,
+		old:  `	return fence, permitState(err, state, wanted, earlier)`,
+		new:  `	return fence, permitState(err, state, state, earlier)`,
 	},
 	{
 		desc: "a request of an event hook ends with its claim", test: "TestSQLite",

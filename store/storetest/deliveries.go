@@ -249,7 +249,7 @@ func deliveryCommands(t *testing.T, s Store) {
 	_, _, err = start(hooks.KindCommand, "")
 	require.ErrorIs(t, err, delivery.ErrClaimEnded, "a tenant has the container")
 	_, _, err = start(hooks.KindScript, c.ID)
-	require.ErrorIs(t, err, delivery.ErrClaimEnded, "the claim is not active yet")
+	require.ErrorIs(t, err, delivery.ErrClaimPending, "the claim is not active yet")
 	c = mustUpdateClaim(t, s, activeTransition(c.ID))
 	command, p, err := start(hooks.KindCommand, c.ID)
 	require.NoError(t, err)
