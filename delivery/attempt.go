@@ -193,14 +193,20 @@ func (s *Service) resume(ctx context.Context, o occasion, reason string) error {
 			return fmt.Errorf("wait for the result of an attempt: %w", errors.Join(res.Err, context.Cause(ctx)))
 		}
 	}
-	if res.Err != nil {
-		res.Err = fmt.Errorf("the server stopped while it ran: %w", res.Err)
+	switch {
+	case res.Err != nil:
+		res.Err = fmt.Errorf("%w: %w", errStopped, res.Err)
+	case res.State == hooks.Unknown:
+		res.Err = errStopped
 	}
 	if reason != "" {
 		o.hook.Retries = 0
 	}
 	return s.end(ctx, o, res)
 }
+
+// errStopped is why an outcome may be unknown.
+var errStopped = errors.New("the server stopped while it ran")
 
 // end records how an attempt has ended, and what follows for its delivery. It
 // retries until it is recorded or the server stops: a known outcome must not

@@ -231,3 +231,11 @@ func mustParse(t *testing.T, text string) variables.Condition {
 	require.NoError(t, err)
 	return c
 }
+
+// addContainer adds an idle container of the workload web.
+func addContainer(t *testing.T, db *store.DB, id string) {
+	t.Helper()
+	require.NoError(t, db.AddContainer(t.Context(), pool.Container{ID: id, Workload: "web", Revision: "r"}, 9))
+	_, err := db.UpdateContainer(t.Context(), pool.Ready(id, func(c *pool.Container) { c.Health = pool.Healthy }))
+	require.NoError(t, err)
+}

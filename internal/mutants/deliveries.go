@@ -1,5 +1,72 @@
 package main
 
+// deliveries are mutations of package delivery.
+var deliveries = []mutation{
+	{
+		desc: "an event that a delivery caused is delivered", test: "TestDepth",
+		file: "delivery/match.go",
+		old:  `	if e.Depth > 0 {`,
+		new:  `	if e.Depth > 9 {`,
+	},
+	{
+		desc: "an event from before the file is delivered", test: "TestDelivers",
+		file: "delivery/match.go",
+		old:  `if ok && e.Seq > since && `,
+		new:  `if ok && `,
+	},
+	{
+		desc: "hooks are those of before a change of the file", test: "TestHookChanges",
+		file: "delivery/service.go",
+		old:  `{ s.applied.invalidate(e.Workload); s.setActive() }`,
+		new:  `{ s.setActive() }`,
+	},
+	{
+		desc: "a delivery does not wait for the time of its next attempt", test: "TestRetries",
+		file: "delivery/attempt.go",
+		old:  `; wait > 0 {`,
+		new:  `; wait > time.Minute {`,
+	},
+	{
+		desc: "all lanes of a hook are attempted at once", test: "TestHangingReceiver",
+		file: "delivery/service.go",
+		old:  `PerGroup: perHook,`,
+		new:  `PerGroup: slots,`,
+	},
+	{
+		desc: "a command whose outcome is unknown runs again", test: "TestKilledAtEachStep",
+		file: "delivery/policy.go",
+		old:  `mayRetry = !inContainer || h.Idempotent && res.Gone`,
+		new:  `mayRetry = !inContainer || res.Gone`,
+	},
+	{
+		desc: "a request whose outcome is unknown is not sent again", test: "TestKilledAtEachStep",
+		file: "delivery/policy.go",
+		old:  `mayRetry = !inContainer || h.Idempotent && res.Gone`,
+		new:  `mayRetry = h.Idempotent && res.Gone`,
+	},
+	{
+		desc: "a server performs the attempt of another one again", test: "TestKilledAtEachStep",
+		file: "delivery/attempt.go",
+		old:  `.WaitResult(ctx, a)`,
+		new:  `.Execute(ctx, a)`,
+	},
+	{
+		desc: "an attempt is performed before its start is recorded", test: "TestKilledAtEachStep",
+		file: "delivery/attempt.go",
+		old:  `	permission, err := s.store.UpdateDelivery(`,
+		new: `	_ = s.o.Executors.Of(o.run.Kind).Execute(work, o.newAttempt(Permission{}))
+	permission, err := s.store.UpdateDelivery(`,
+	},
+	{
+		desc: "what waits for a debounce is lost behind the last event of a container", test: "TestDebounce",
+		file: "delivery/match.go",
+		old: `	case activity.ContainerDestroyed:
+		return []string{e.Container}`,
+		new: `	case activity.ContainerDestroyed:
+		return nil`,
+	},
+}
+
 // deliveryStores are mutations of how the store keeps deliveries.
 var deliveryStores = []mutation{
 	{
