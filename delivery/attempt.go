@@ -9,11 +9,9 @@ import (
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/hooks/runner"
-	"github.com/hostler/hostler/hooks/variables"
 	"github.com/hostler/hostler/internal/backoff"
 	"github.com/hostler/hostler/internal/workqueue"
 	"github.com/hostler/hostler/runtime"
-	"github.com/hostler/hostler/workload"
 )
 
 // deliver attempts the first delivery of a key.
@@ -51,10 +49,8 @@ func (s *Service) deliver(ctx context.Context, t *workqueue.Task[Key]) error {
 type occasion struct {
 	delivery Delivery
 	hook     hooks.EventHook
-	w        *workload.Workload
-	event    activity.Event
 	run      hooks.Run
-	lookup   variables.Lookup
+	attempt  runner.Attempt
 }
 
 // attempt makes one attempt, or continues the one of a server that has
@@ -70,7 +66,7 @@ func (s *Service) attempt(ctx context.Context, d Delivery) error {
 	if reason != "" {
 		return s.discard(ctx, d, reason, nil)
 	}
-	if !o.hook.Condition.Holds(o.lookup) {
+	if !o.hook.Condition.Holds(o.attempt.Lookup) {
 		return s.skip(ctx, o, Succeeded, "its condition is false")
 	}
 	return s.execute(ctx, o)
@@ -87,7 +83,7 @@ func (s *Service) occasion(ctx context.Context, d Delivery) (o occasion, reason 
 	if !ok {
 		return o, "the hook was removed", nil
 	}
-	o.hook, o.w = h, a.w
+	o.hook = h
 	page, err := s.store.Events(ctx, activity.Filter{}, d.Seq-1, 1)
 	if err != nil {
 		return o, "", fmt.Errorf("read event %d: %w", d.Seq, err)
@@ -95,7 +91,7 @@ func (s *Service) occasion(ctx context.Context, d Delivery) (o occasion, reason 
 	if len(page.Items) == 0 || page.Items[0].Seq != d.Seq {
 		return o, ErrEventRemoved.Error(), nil
 	}
-	o.event = page.Items[0]
+	e := page.Items[0]
 	o.run = hooks.Run{
 		ID: d.ID, Attempt: d.Attempts + 1, Event: string(d.Event), Seq: d.Seq, Hook: d.Hook,
 		Kind: h.Action.Kind(), Command: h.Action.Summary(),
@@ -107,26 +103,11 @@ func (s *Service) occasion(ctx context.Context, d Delivery) (o occasion, reason 
 	case o.run.Kind.Rule().InContainer && d.Container == "":
 		return o, "the event has no container in which a command could run", nil
 	}
-	if s.o.Lookup != nil {
-		o.lookup, err = s.o.Lookup(ctx, o.w, o.event, o.run)
-	}
+	o.attempt, err = s.o.Attempt(ctx, h.Hook, o.run, a.w, runner.Envelope{
+		Type: string(e.Type), Timestamp: e.Time, Seq: e.Seq, Workload: e.Workload,
+		Container: e.Container, Claim: e.Claim, Tenant: e.Tenant, Message: e.Message, Data: e.Data,
+	})
 	return o, "", err
-}
-
-// newAttempt returns what the executor knows about the attempt.
-func (o occasion) newAttempt(p Permission) runner.Attempt {
-	r, e := o.run, o.event
-	return runner.Attempt{
-		Context: runner.Context{
-			Run: r.ID, Attempt: r.Attempt, Hook: r.Hook, Workload: r.Workload,
-			Container: r.Container, Claim: r.Claim, Tenant: r.Tenant,
-		},
-		Action: o.hook.Action, Timeout: o.hook.Timeout, Fence: p.Fence, Lookup: o.lookup,
-		Envelope: hooks.Envelope{
-			Type: string(e.Type), Timestamp: e.Time, Seq: e.Seq, RunID: r.ID, Hook: r.Hook, Workload: e.Workload,
-			Container: e.Container, Claim: e.Claim, Tenant: e.Tenant, Message: e.Message, Data: e.Data,
-		}.JSON(),
-	}
 }
 
 // execute starts an attempt, performs it, and records its end. It is not canceled
@@ -148,8 +129,8 @@ func (s *Service) execute(ctx context.Context, o occasion) error {
 	if err != nil {
 		return err
 	}
-	o.delivery = d
-	return s.end(ctx, o, s.o.Executors.Of(o.run.Kind).Execute(work, o.newAttempt(permission)))
+	o.delivery, o.attempt.Fence = d, permission.Fence
+	return s.end(ctx, o, s.o.Executors.Of(o.run.Kind).Execute(work, o.attempt))
 }
 
 // addCommand registers a command that may run, until the returned function is
@@ -180,15 +161,9 @@ func (s *Service) resume(ctx context.Context, o occasion, reason string) error {
 		return fmt.Errorf("delivery %s is running and has no run", o.delivery.ID)
 	}
 	o.run = runs[len(runs)-1]
-	timeout := o.hook.Timeout
-	if timeout == 0 {
-		timeout = hooks.MaxTimeout // the hook was removed
-	}
 	res := runner.Result{State: o.run.State, Detail: o.run.Detail, Stdout: o.run.Stdout, Stderr: o.run.Stderr}
 	if o.run.State == hooks.Running {
-		a := o.newAttempt(Permission{})
-		a.Timeout = timeout
-		res = s.o.Executors.Of(o.run.Kind).WaitResult(ctx, a)
+		res = s.o.Executors.Of(o.run.Kind).WaitResult(ctx, o.earlierAttempt())
 		if errors.Is(res.Err, runtime.ErrUnavailable) || ctx.Err() != nil {
 			return fmt.Errorf("wait for the result of an attempt: %w", errors.Join(res.Err, context.Cause(ctx)))
 		}
@@ -205,6 +180,20 @@ func (s *Service) resume(ctx context.Context, o occasion, reason string) error {
 	return s.end(ctx, o, res)
 }
 
+// earlierAttempt returns the attempt of a run, for its result.
+func (o occasion) earlierAttempt() runner.Attempt {
+	r, timeout := o.run, o.hook.Timeout
+	if timeout == 0 {
+		timeout = hooks.MaxTimeout // the hook was removed
+	}
+	return runner.Attempt{
+		Action: o.hook.Action, Timeout: timeout,
+		Context: runner.Context{
+			Run: r.ID, Attempt: r.Attempt, Hook: r.Hook, Workload: r.Workload, Container: r.Container, Claim: r.Claim, Tenant: r.Tenant,
+		},
+	}
+}
+
 // errStopped is why an outcome may be unknown.
 var errStopped = errors.New("the server stopped while it ran")
 
@@ -215,7 +204,7 @@ func (s *Service) end(ctx context.Context, o occasion, res runner.Result) error 
 	run := o.run
 	now := time.Now()
 	run.EndedAt, run.Duration = &now, float64(now.Sub(run.StartedAt).Microseconds())/1000
-	run.State, run.Detail, run.Stdout, run.Stderr = res.State, res.Detail, res.Stdout, res.Stderr
+	run.State, run.Detail, run.Values, run.Stdout, run.Stderr = res.State, res.Detail, res.Captured, res.Stdout, res.Stderr
 	if res.Err != nil {
 		run.Error = res.Err.Error()
 	}
@@ -245,7 +234,7 @@ func (s *Service) end(ctx context.Context, o occasion, res runner.Result) error 
 
 var recordRetries = backoff.Policy{Min: 100 * time.Millisecond, Max: 10 * time.Second, Jitter: 0.2}
 
-// skip ends a delivery without an attempt, with a run that says why.
+// skip ends a delivery without an attempt, with a run that has the reason.
 func (s *Service) skip(ctx context.Context, o occasion, state State, reason string) error {
 	now := time.Now()
 	o.run.State, o.run.Error, o.run.StartedAt, o.run.EndedAt = hooks.Skipped, reason, now, &now

@@ -35,7 +35,7 @@ func TestDelivers(t *testing.T) {
 		envelope := r.executor.attempts[0].Envelope
 		r.executor.mu.Unlock()
 		require.Equal(t, "all/c.1 all/d.1 one/d.1", sorted(r.executor.take()))
-		var e hooks.Envelope
+		var e runner.Envelope
 		require.NoError(t, json.Unmarshal(envelope, &e))
 		require.Equal(t, "pool.warning all web c c", e.Type+" "+e.Hook+" "+e.Workload+" "+e.Container+" "+e.Message)
 		require.EqualValues(t, 4, e.Seq)

@@ -59,7 +59,7 @@ func (r *rig) open() {
 		s = r.wrap(db)
 	}
 	r.s = delivery.New(s, delivery.Options{
-		Workloads: r.hooks, Log: slog.New(slog.DiscardHandler),
+		Workloads: r.hooks, Attempt: runner.New(nil, db, nil, nil).EventAttempt, Log: slog.New(slog.DiscardHandler),
 		Executors: runner.Executors{hooks.KindHTTP: r.executor, hooks.KindCommand: r.executor},
 	})
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/hooks/runner"
-	"github.com/hostler/hostler/hooks/variables"
 	"github.com/hostler/hostler/internal/backoff"
 	"github.com/hostler/hostler/internal/dispatch"
 	"github.com/hostler/hostler/internal/workqueue"
@@ -53,12 +52,13 @@ type Workloads interface {
 	Current(ctx context.Context, id string) (*workload.Workload, pool.Record, error)
 }
 
-// Options are what a Service needs besides its store.
+// Options are what a Service needs in addition to its store.
 type Options struct {
 	Workloads Workloads
 	Executors runner.Executors
-	// Lookup returns the variables of an attempt. nil: there are none.
-	Lookup func(ctx context.Context, w *workload.Workload, e activity.Event, r hooks.Run) (variables.Lookup, error)
+	// Attempt returns the attempt that performs a run. runner.Runner.EventAttempt
+	// implements it.
+	Attempt func(ctx context.Context, h hooks.Hook, r hooks.Run, w *workload.Workload, e runner.Envelope) (runner.Attempt, error)
 	// OnEnd is called with each delivery that has ended. nil: not.
 	OnEnd func(Delivery)
 	// WakeFiller has the pool of a workload checked: it may be ready to be

@@ -47,14 +47,14 @@ var deliveries = []mutation{
 	{
 		desc: "a server performs the attempt of another one again", test: "TestKilledAtEachStep",
 		file: "delivery/attempt.go",
-		old:  `.WaitResult(ctx, a)`,
-		new:  `.Execute(ctx, a)`,
+		old:  `.WaitResult(ctx, o.earlierAttempt())`,
+		new:  `.Execute(ctx, o.earlierAttempt())`,
 	},
 	{
 		desc: "an attempt is performed before its start is recorded", test: "TestKilledAtEachStep",
 		file: "delivery/attempt.go",
 		old:  `	permission, err := s.store.UpdateDelivery(`,
-		new: `	_ = s.o.Executors.Of(o.run.Kind).Execute(work, o.newAttempt(Permission{}))
+		new: `	_ = s.o.Executors.Of(o.run.Kind).Execute(work, o.attempt)
 	permission, err := s.store.UpdateDelivery(`,
 	},
 	{
