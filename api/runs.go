@@ -43,7 +43,7 @@ func (a *API) listRuns(ctx context.Context, in *listRunsIn) (*struct{ Body *Page
 	// the page is complete.
 	items, err := a.o.Runs.Runs(ctx, hooks.RunFilter{
 		Workload: in.Workload, Container: in.Container, Claim: in.Claim, Tenant: in.Tenant,
-		Point: hooks.Point(in.Point), States: wanted, After: in.After, Limit: in.Limit + hooks.MaxRetries + 1,
+		Point: hooks.Point(in.Point), States: wanted, After: in.After, Limit: in.Limit + hooks.MaxEventRetries + 1,
 		NoOutput: !in.Output,
 	})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/snapshot"
 	"github.com/hostler/hostler/workload"
 )
@@ -14,6 +15,14 @@ import (
 func (a *acquisition) load(ctx context.Context) error {
 	if err := a.readRevision(ctx); err != nil {
 		return err
+	}
+	// Commands for an event without a claim run in idle containers.
+	tainted, err := a.runner.AwaitEventHooks(ctx, a.claim.Container, append(slices.Clone(a.current.EventHooks), a.w.EventHooks...))
+	if err != nil {
+		return err
+	}
+	if tainted != "" {
+		return fmt.Errorf("%w: %s", runtime.ErrTainted, tainted)
 	}
 	a.changed, a.restarted, a.latest = false, false, snapshot.Snapshot{}
 	return a.replan(false)

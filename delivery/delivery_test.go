@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -200,6 +201,14 @@ func TestHookChanges(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, page.Items, 2)
 		require.Contains(t, page.Items[0].Message, "the hook was removed")
+		changed.Disabled = false
+		r.apply(changed)
+		r.record(activity.ClaimFailed, "b")
+		r.apply()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Contains(t, strings.Join(r.deliveries(), " "), "discarded h/b/")
+		require.NotContains(t, strings.Join(r.deliveries(), " "), "scheduled", "no workload has hooks any more")
 	})
 }
 

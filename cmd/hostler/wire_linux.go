@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/delivery"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/hooks/builtin"
 	"github.com/hostler/hostler/hooks/request"
@@ -43,6 +44,7 @@ type server struct {
 	releases *release.Service
 	events   *dispatch.Dispatcher
 	schedule *schedule.Scheduler
+	delivery *delivery.Service
 	metrics  *metrics
 	member   *membership.Member // nil without a shared database
 	log      *slog.Logger
@@ -149,7 +151,8 @@ func executors(rt runtime.Runtime, requests *request.Executor, log *slog.Logger)
 func assemble(db *store.DB, rt backend, sinks *snapshot.Sinks, requests *request.Executor, log *slog.Logger) *server {
 	s := &server{db: db, rt: rt, sinks: sinks, requests: requests, log: log}
 	s.metrics = newMetrics(db)
-	hookRunner := runner.New(rt, s.metrics.recorder(db), executors(rt, requests, log), pool.NewCatalog(db))
+	actions := executors(rt, requests, log)
+	hookRunner := runner.New(rt, s.metrics.recorder(db), actions, pool.NewCatalog(db))
 	checkSink := func(ctx context.Context, cfg *workload.Sync) error {
 		_, err := sinks.Open(ctx, cfg)
 		return err
@@ -157,9 +160,23 @@ func assemble(db *store.DB, rt backend, sinks *snapshot.Sinks, requests *request
 	s.pools = pool.New(db, rt, hookRunner, checkSink, log)
 	s.claims = claim.NewService(db, s.pools, rt, hookRunner, sinks, log)
 	s.releases = release.NewService(db, s.claims, s.pools, rt, hookRunner, log)
-	s.events = dispatch.New(db, log, s.pools.EventHandlers(), s.claims.EventHandlers(), s.releases.EventHandlers())
+	s.delivery = delivery.New(db, delivery.Options{
+		Workloads: s.pools.Catalog, Executors: actions, Attempt: hookRunner.EventAttempt,
+		OnEnd: s.metrics.countDelivery, WakeFiller: s.pools.WakeFiller, OnTainted: s.destroyIdle, Log: log,
+	})
+	s.events = dispatch.New(db, log, s.pools.EventHandlers(), s.claims.EventHandlers(), s.releases.EventHandlers(), s.delivery.EventHandlers())
 	s.schedule = schedule.New(db, s.claims, s.pools, rt, s.releases, log)
 	return s
+}
+
+// destroyIdle has a container destroyed in which a command of an event hook may
+// still run. While a claim has the container, its release does that.
+func (s *server) destroyIdle(ctx context.Context, container, reason string) error {
+	_, err := s.db.UpdateContainer(ctx, pool.BeginDestroy(container, []pool.State{pool.Idle}, reason))
+	if errors.Is(err, pool.ErrConflict) {
+		return nil
+	}
+	return err
 }
 
 // identity distinguishes this installation's containers from others': the id is
@@ -210,12 +227,13 @@ func (s *server) recoverWork(ctx context.Context, replica string) error {
 }
 
 // runLeaderLoops runs the loops of which only one server's may run, until ctx
-// ends: it fills the pools, releases idle claims, follows the workload files, and
+// ends: it fills the pools, releases idle claims, delivers events, follows the workload files, and
 // prunes old records.
 func (s *server) runLeaderLoops(ctx context.Context, c serveConfig) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.pools.Run(ctx) })
 	g.Go(func() error { return s.schedule.Run(ctx) })
+	g.Go(func() error { return s.delivery.Run(ctx) })
 	g.Go(func() error { return s.prune(ctx, c.retention) })
 	g.Go(func() error {
 		if c.workloads == "" {
