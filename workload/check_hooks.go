@@ -168,9 +168,16 @@ func (s variableScope) hint(name string) string {
 	return "set it under environment, or declare it under secrets"
 }
 
+// maxCondition is the max length of a condition in bytes.
+const maxCondition = 4 << 10
+
 func (d *decoder) checkCondition(h placedHook, scope variableScope) {
 	at := h.at + ".condition"
 	if h.Condition == "" || d.invalid[at] {
+		return
+	}
+	if len(h.Condition) > maxCondition {
+		d.addErrorAt(at, fmt.Sprintf("is %d bytes long, more than %d", len(h.Condition), maxCondition), "decide in a script, or in a webhook")
 		return
 	}
 	c, err := variables.ParseCondition(h.Condition)

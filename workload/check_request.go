@@ -24,6 +24,9 @@ func (d *decoder) checkRequest(h placedHook, scope variableScope) {
 		return
 	}
 	if at := h.actionAt + ".url"; url != "" {
+		if hasPassword(url) {
+			d.addErrorAt(at, "has a user or a password", "write auth, or a header with a secret")
+		}
 		d.checkTemplate(at, url, scope.of(d, h, at, "the request fails"), variables.Template.CheckURL)
 	}
 	for _, name := range sortedKeys(headers) {
@@ -41,6 +44,15 @@ func (d *decoder) checkRequest(h placedHook, scope variableScope) {
 	if sign != "" {
 		d.checkSecret(h.actionAt+".sign", sign, scope)
 	}
+}
+
+// hasPassword reports whether a URL has a user, outside its variables.
+func hasPassword(url string) bool {
+	_, rest, _ := strings.Cut(url, "://")
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		rest = rest[:i]
+	}
+	return strings.Contains(rest, "@")
 }
 
 // of returns the scope of a template of h. In a list with on and action (Scion's

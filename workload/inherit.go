@@ -2,6 +2,7 @@ package workload
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"regexp"
@@ -119,13 +120,25 @@ func (w *Workload) sourceWithHooks() []byte {
 	}
 	n.content = append(n.content, w.hooksNode().Content...)
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# With the hooks of %s (hooks_from).\n", w.HooksFrom)
+	b.Write(w.copiedHeader())
 	e := yaml.NewEncoder(&b)
 	e.SetIndent(2)
 	if err := e.Encode(n.node()); err != nil {
 		panic(fmt.Sprintf("workload: a file is not YAML: %v", err)) // it was parsed
 	}
 	return b.Bytes()
+}
+
+// copiedHeader returns the first line of a source with copied hooks. It identifies
+// the file.
+func (w *Workload) copiedHeader() []byte {
+	return fmt.Appendf(nil, "# With the hooks of %s (hooks_from), for the file %x.\n", w.HooksFrom, sha256.Sum256(w.Source))
+}
+
+// IsAppliedAs reports whether the source of a workload is that of w as it was
+// applied: with hooks_from, with the hooks that were copied then.
+func (w *Workload) IsAppliedAs(source []byte) bool {
+	return bytes.Equal(source, w.Source) || w.HooksFrom != "" && bytes.HasPrefix(source, w.copiedHeader())
 }
 
 // withoutAliases returns a copy of a node with copies instead of aliases: what

@@ -74,6 +74,10 @@ hooks:
 	require.Equal(t, []string{"claim"}, w.EventHooks[1].On)
 	require.Equal(t, map[string]hooks.Secret{"A": {File: "a"}, "B": {Env: "HOSTLER_SECRET_B"}}, w.Secrets)
 
+	require.True(t, child.IsAppliedAs(w.Source))
+	require.False(t, parseText(t, string(child.Source)+"# changed\n").IsAppliedAs(w.Source))
+	require.True(t, w.IsAppliedAs(w.Source))
+	require.False(t, w.IsAppliedAs(child.Source))
 	require.Empty(t, w.HooksFrom)
 	require.Equal(t, 3, w.Pool.MinIdle)
 	require.Equal(t, map[string]string{"X": "1", "Y": "2"}, w.Environment)
@@ -90,4 +94,19 @@ func TestWithHooksOfChecksNames(t *testing.T) {
 	require.ErrorContains(t, err, "names HOST, which nothing supplies")
 	_, err = Parse([]byte(fileWith("hooks_from: a")), "")
 	require.ErrorContains(t, err, "this workload itself")
+}
+
+// A workload is reported after the one that it copies hooks from, also if they
+// name each other.
+func TestDirectoryReportsParentsFirst(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, dir, "a.yaml", workloadOf("a", "one")+"hooks_from: b\n")
+	writeFile(t, dir, "b.yaml", workloadOf("b", "one")+"hooks_from: c\n")
+	writeFile(t, dir, "c.yaml", workloadOf("c", "one"))
+	writeFile(t, dir, "d.yaml", workloadOf("d", "one")+"hooks_from: e\n")
+	writeFile(t, dir, "e.yaml", workloadOf("e", "one")+"hooks_from: d\n")
+	var d Directory
+	changes, err := d.scan(dir)
+	require.NoError(t, err)
+	require.Equal(t, []string{"c.yaml c=one", "b.yaml b=one", "a.yaml a=one", "d.yaml d=one", "e.yaml e=one"}, describe(changes))
 }

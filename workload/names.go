@@ -13,6 +13,7 @@ type variableScope struct {
 	environment map[string]string
 	secrets     secretMap
 	captured    map[string]string // the path of what captures each name
+	recaptured  map[string]string // the path of what captures a name a second time
 	responses   map[string]bool   // names that stand for the response of a hook
 	// unknown is called with a name that nothing supplies, which is then permitted.
 	// If it is nil, such a name is an error.
@@ -21,11 +22,15 @@ type variableScope struct {
 
 // newScope returns the scope of the hooks of a file.
 func newScope(f *file) variableScope {
-	s := variableScope{environment: f.Environment, secrets: f.Secrets, captured: map[string]string{}, responses: map[string]bool{}}
+	s := variableScope{environment: f.Environment, secrets: f.Secrets, captured: map[string]string{}, recaptured: map[string]string{}, responses: map[string]bool{}}
 	for _, h := range f.Hooks.hooks {
 		for _, name := range sortedKeys(h.captures()) {
-			if s.captured[name] == "" {
-				s.captured[name] = keyOf(h.actionAt+".capture", name)
+			switch at := keyOf(h.actionAt+".capture", name); s.captured[name] {
+			case "":
+				s.captured[name] = at
+			case at: // a listed hook can be at several points
+			default:
+				s.recaptured[at] = s.captured[name]
 			}
 		}
 		if h.Name != "" && (h.HTTP != nil || h.Webhook != nil) {
@@ -95,6 +100,9 @@ func (d *decoder) checkNames(s variableScope) {
 	}
 	for _, name := range sortedKeys(s.secrets) {
 		check(name, keyOf("secrets", name))
+	}
+	for _, at := range sortedKeys(s.recaptured) {
+		d.addErrorAt(at, "is also captured by "+s.recaptured[at], "choose another name")
 	}
 	for _, name := range sortedKeys(s.captured) {
 		at := s.captured[name]

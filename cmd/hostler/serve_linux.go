@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -317,7 +316,7 @@ func (s *server) applyChange(ctx context.Context, dir string, c workload.Change)
 // server must not undo a drain.
 func (s *server) applyFile(ctx context.Context, dir string, c workload.Change, log *slog.Logger) error {
 	record, err := s.pools.Workload(ctx, c.Workload.ID)
-	if err == nil && record.Dir == dir && bytes.Equal(record.Source, c.Workload.Source) {
+	if err == nil && record.Dir == dir && c.Workload.IsAppliedAs(record.Source) {
 		return nil
 	}
 	if err != nil && !errors.Is(err, pool.ErrWorkloadNotFound) {
