@@ -44,7 +44,8 @@ type addresses struct {
 	interfaces       func() ([]net.Addr, error) // of this machine
 }
 
-// check returns nil if a request for host may be sent to addr, else ErrRefused.
+// check returns nil if a request for host may be sent to addr, and ErrRefused if
+// it may not. With another error it is unknown, and another attempt may know it.
 // If listed is set, allow must have the host or the address.
 //
 // An IPv6 address that stands for an IPv4 address is judged as both.
@@ -73,7 +74,7 @@ func (a *addresses) check(ctx context.Context, host string, addr netip.Addr, lis
 // address of this server or of a metadata service.
 func (a *addresses) checkPublic(ctx context.Context, host string, addr netip.Addr) error {
 	if isOwn, err := a.isOwn(ctx, host, addr); err != nil {
-		return fmt.Errorf("%w: list the server's own addresses: %w", ErrRefused, err)
+		return fmt.Errorf("list the server's own addresses: %w", err)
 	} else if isOwn {
 		return fmt.Errorf("%w: %s (%s) is the server's own", ErrRefused, addr, host)
 	}

@@ -185,13 +185,16 @@ func TestAddressRules(t *testing.T) {
 func TestUnknownOwnAddresses(t *testing.T) {
 	x := newExecutor(t, Options{})
 	x.addresses.interfaces = func() ([]net.Addr, error) { return nil, errors.New("no interfaces") }
-	require.ErrorIs(t, x.addresses.check(t.Context(), "a", netip.MustParseAddr("8.8.8.8"), false), ErrRefused)
+	require.EqualError(t, x.addresses.check(t.Context(), "a", netip.MustParseAddr("8.8.8.8"), false), "list the server's own addresses: no interfaces")
+	res := send(t, x, hooks.Request{URL: template(t, "http://10.255.255.254")})
+	require.Equal(t, hooks.Failed, res.State)
+	require.True(t, ending(x, res).MayRetry)
 
 	_, resolver := serveDNS(t, nil)
 	x = newExecutor(t, Options{Own: []string{"hostler.example"}, resolver: resolver})
 	require.NoError(t, x.addresses.check(t.Context(), "a", netip.MustParseAddr("8.8.8.8"), false), "the name does not exist")
 	resolver.Dial = func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no DNS") }
-	require.ErrorIs(t, x.addresses.check(t.Context(), "a", netip.MustParseAddr("8.8.8.8"), false), ErrRefused)
+	require.ErrorContains(t, x.addresses.check(t.Context(), "a", netip.MustParseAddr("8.8.8.8"), false), "no DNS")
 }
 
 // What is no host and no network is an error when the server starts.

@@ -10,6 +10,10 @@ import (
 	"github.com/hostler/hostler/hooks"
 )
 
+// errAuthenticate indicates that there is no token for a request, which was not
+// sent.
+var errAuthenticate = errors.New("authenticate")
+
 // authenticate adds the credentials of a message's action.
 func (x *Executor) authenticate(ctx context.Context, m *message) error {
 	auth := m.action.Auth
@@ -27,7 +31,7 @@ func (x *Executor) authenticate(ctx context.Context, m *message) error {
 	case hooks.AuthGCP, hooks.AuthGCPServiceAccount:
 		token, err := x.tokens.get(ctx, m)
 		if err != nil {
-			return fmt.Errorf("authenticate as %s: %w", auth.Type, err)
+			return fmt.Errorf("%w as %s: %w", errAuthenticate, auth.Type, err)
 		}
 		m.hasSecrets = true
 		value += token

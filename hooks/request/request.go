@@ -123,7 +123,10 @@ func (x *Executor) Execute(ctx context.Context, a runner.Attempt) runner.Result 
 	case ctx.Err() != nil:
 		res.State = hooks.Cancelled
 	case attempt.Err() != nil:
-		res.State, err = hooks.TimedOut, fmt.Errorf("no complete response within %s", a.Timeout)
+		res.State = hooks.TimedOut
+		if !errors.Is(err, errAuthenticate) {
+			err = fmt.Errorf("no complete response within %s", a.Timeout)
+		}
 	default:
 		res.State = hooks.Failed
 	}

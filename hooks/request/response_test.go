@@ -2,11 +2,16 @@ package request
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -150,6 +155,31 @@ func TestTLS(t *testing.T) {
 	other := strings.Replace(server.URL, "127.0.0.1", "localhost", 1) // not in the certificate
 	res = get(Options{RootCAs: roots, Allow: []string{"localhost"}}, other)
 	require.ErrorContains(t, res.Err, "certificate")
+}
+
+// A certificate that has expired is not accepted.
+func TestExpiredCertificate(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	certificate := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: time.Now().Add(-24 * time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, certificate, certificate, &key.PublicKey, key)
+	require.NoError(t, err)
+	parsed, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	roots := x509.NewCertPool()
+	roots.AddCert(parsed)
+	r := &receiver{}
+	r.Server = httptest.NewUnstartedServer(r.keep(nil))
+	r.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
+	r.StartTLS()
+	t.Cleanup(r.Close)
+	res := send(t, newExecutor(t, Options{RootCAs: roots}), hooks.Request{URL: template(t, r.URL)})
+	require.Equal(t, hooks.Failed, res.State)
+	require.ErrorContains(t, res.Err, "expired")
+	require.Empty(t, r.all())
 }
 
 // Values of a response are captured whole or not at all, and what is missing is

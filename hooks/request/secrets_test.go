@@ -149,6 +149,22 @@ func requireNotPermitted(t *testing.T, res runner.Result, name string) {
 	require.NotContains(t, res.Err.Error(), "canary")
 }
 
+// A secret that was replaced between two attempts is sent as it is now, and the
+// former one is still redacted.
+func TestReplacedSecret(t *testing.T) {
+	r := receive(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
+	x := newExecutor(t, Options{})
+	a := attemptOf(hooks.Request{URL: template(t, r.URL), Auth: hooks.Auth{Type: hooks.AuthBearer, Secret: "A"}})
+	a.Secrets = map[string]hooks.Secret{"A": {Env: "HOSTLER_SECRET_A"}}
+	for a.Attempt = 1; a.Attempt <= 2; a.Attempt++ {
+		value := strings.Repeat("canary", 1+a.Attempt)
+		t.Setenv("HOSTLER_SECRET_A", value)
+		x.Execute(t.Context(), a)
+		require.Equal(t, "Bearer "+value, r.all()[a.Attempt-1].header.Get("Authorization"))
+	}
+	require.Equal(t, "••• •••", x.redactor.Redact("canarycanary canarycanarycanary"))
+}
+
 // A secret that is not declared, or cannot be read, is not sent as text.
 func TestMissingSecret(t *testing.T) {
 	r := receive(t, nil)

@@ -138,7 +138,7 @@ func TestGoogleCredentials(t *testing.T) {
 		"another host":   {Options{GoogleDefault: true}, hooks.AuthGCP, "", hooks.StartFailed, "are not sent to example.com"},
 		"plain":          {Options{GoogleDefault: true, GoogleHosts: []string{"127.0.0.1", "example.com"}}, hooks.AuthGCP, plain.URL, hooks.StartFailed, "https only"},
 		"token endpoint": {Options{Google: &fakeGoogle{err: errors.New("no token")}}, hooks.AuthGCPServiceAccount, "", hooks.Failed, "authenticate as gcp_service_account: no token"},
-		"hangs":          {Options{Google: &fakeGoogle{block: true}}, hooks.AuthGCPServiceAccount, "", hooks.TimedOut, "within"},
+		"hangs":          {Options{Google: &fakeGoogle{block: true}}, hooks.AuthGCPServiceAccount, "", hooks.TimedOut, "authenticate as gcp_service_account"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.options.Google == nil {
