@@ -98,6 +98,9 @@ func (j *job) start() (streams, error) {
 		return streams{}, err
 	}
 	l := launch{args: j.spec.Args, as: as, dir: j.spec.Workdir, limits: j.spec.Limits}
+	// A start that a process of the same user stops fails before init gives
+	// up this worker.
+	l.startTimeout = min(startTimeout, j.spec.Timeout+j.spec.Grace+shim.KillTimeout)
 	l.env = mergeEnv(os.Environ(), j.spec.Environment, as.home)
 	if len(j.spec.Script) > 0 {
 		if l.script, err = openScript(j.spec.Script); err != nil {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"github.com/hostler/hostler/runtime"
@@ -29,6 +30,8 @@ type launch struct {
 	script  *os.File // what the program reads as shim.ScriptPath; nil for none
 	session bool     // a new session, not just a new process group
 	limits  runtime.ProcessLimits
+
+	startTimeout time.Duration // of a start helper; 0 for startTimeout
 }
 
 // start starts the program and returns its PID. The error is always a

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -62,7 +63,7 @@ func (l launch) startByHelper() (int, error) {
 // sendStartRequest sends what to start and receives why it could not be
 // started. If the socket is closed without a message, the program is running.
 func (l launch) sendStartRequest(socket *os.File) error {
-	_ = socket.SetDeadline(time.Now().Add(startTimeout))
+	_ = socket.SetDeadline(time.Now().Add(cmp.Or(l.startTimeout, startTimeout)))
 	err := json.NewEncoder(socket).Encode(startRequest{
 		Args: l.args, Env: l.env, Dir: l.dir, UID: l.as.uid, GID: l.as.gid, Groups: l.as.groups, Limits: l.limits,
 	})

@@ -221,4 +221,10 @@ var commands = []mutation{
 		old: `, CommandLimits: w.commandLimits(),`,
 		new: `,`,
 	},
+	{
+		desc: "a tenant can make a worker wait for a start helper", test: "TestStartHelperTimeout",
+		file: "cmd/hostler-shim/start_helper.go",
+		old:  `time.Now().Add(cmp.Or(l.startTimeout, startTimeout))`,
+		new:  `time.Now().Add(cmp.Or(startTimeout, l.startTimeout))`,
+	},
 }
