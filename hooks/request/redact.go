@@ -180,43 +180,47 @@ func (x *patternIndex) longest(s string, cut bool) int {
 // match returns the length of the pattern at the start of s. complete is false
 // if s ends within the pattern. The length is 0 if something else is there.
 func (p pattern) match(s string) (n int, complete bool) {
-	for rest := p; rest.text != ""; {
-		if n == len(s) {
-			return n, false
+	for _, as := range []reading{{true, true}, {true, false}, {false, true}, {false, false}} {
+		length, complete, isAmbiguous := p.matchAs(s, as)
+		if complete {
+			return length, true
 		}
-		decoded, size := unescape(s[n:])
-		isEscaped := size > 0 && rest.hasPrefix(decoded)
-		isPlain := rest.hasPrefix(s[n : n+1])
-		switch {
-		case isEscaped && isPlain: // such as %25 for %
-			long, ok := pattern{rest.text[len(decoded):], p.base64}.match(s[n+size:])
-			if ok {
-				return n + size + long, true
-			}
-			short, ok := pattern{rest.text[1:], p.base64}.match(s[n+1:])
-			if ok {
-				return n + 1 + short, true
-			}
-			if long > 0 || short > 0 || n+size == len(s) {
-				return len(s), false
-			}
-			return 0, false
-		case isPlain && size == 0 && isEscapeStart(s[n:]):
-			if short, ok := (pattern{rest.text[1:], p.base64}).match(s[n+1:]); ok {
-				return n + 1 + short, true
-			}
-			return len(s), false
-		case isPlain:
-			n, rest.text = n+1, rest.text[1:]
-		case isEscaped:
-			n, rest.text = n+size, rest.text[len(decoded):]
-		case isEscapeStart(s[n:]):
-			return len(s), false
-		default:
-			return 0, false
+		n = max(n, length)
+		if !isAmbiguous {
+			break
 		}
 	}
-	return n, true
+	return n, false
+}
+
+// reading is how text is read that may stand for itself, or be an escape: such as
+// %25 for a secret with %, or with %25.
+type reading struct{ percent, json bool }
+
+// matchAs is match for one reading. isAmbiguous reports whether others differ.
+func (p pattern) matchAs(s string, as reading) (n int, complete, isAmbiguous bool) {
+	for p.text != "" {
+		if n == len(s) {
+			return n, false, isAmbiguous
+		}
+		decoded, size := unescape(s[n:])
+		isEscaped := size > 0 && p.hasPrefix(decoded)
+		isPlain := p.hasPrefix(s[n : n+1])
+		isCut := size == 0 && isEscapeStart(s[n:])
+		prefersEscape := s[n] == '%' && as.percent || s[n] == '\\' && as.json
+		isAmbiguous = isAmbiguous || isPlain && (isEscaped || isCut)
+		switch {
+		case isEscaped && (prefersEscape || !isPlain):
+			n, p.text = n+size, p.text[len(decoded):]
+		case isPlain && !(isCut && prefersEscape):
+			n, p.text = n+1, p.text[1:]
+		case isEscapeStart(s[n:]):
+			return len(s), false, isAmbiguous
+		default:
+			return 0, false, isAmbiguous
+		}
+	}
+	return n, true, isAmbiguous
 }
 
 // hasPrefix reports whether the pattern begins with s.

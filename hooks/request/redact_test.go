@@ -114,6 +114,32 @@ func TestRedact(t *testing.T) {
 	}
 }
 
+// Text that is ambiguous in many ways takes no longer than other text.
+func TestRedactAmbiguous(t *testing.T) {
+	for _, part := range []string{`\`, "%25", "%", `\u005c`} {
+		redactor := new(Redactor)
+		secret := strings.Repeat(part, 100)
+		redactor.Add(secret)
+		for name, form := range forms {
+			remains(t, secret, redactor.Redact(form(secret, "", "")))
+			require.Contains(t, redactor.redact(form(secret, "", "")[:100], true), redacted, name)
+		}
+		require.NotContains(t, redactor.Redact(strings.Repeat(part, 99)+"x"), redacted)
+	}
+}
+
+func FuzzRedact(f *testing.F) {
+	f.Add("canary-0123456789", "see %63anary-0123456789", true)
+	f.Fuzz(func(t *testing.T, secret, text string, cut bool) {
+		redactor := new(Redactor)
+		redactor.Add(secret)
+		got := redactor.redact(text+secret+text, cut)
+		if len(secret) >= MinSecret && !strings.Contains(text, redacted) && !strings.Contains(secret, redacted) {
+			require.Contains(t, got, redacted)
+		}
+	})
+}
+
 // The start of a secret at the end of text that was cut is redacted.
 func TestRedactCut(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
