@@ -58,6 +58,10 @@ const (
 	HookFailed    Type = "hook.failed"
 	HookSkipped   Type = "hook.skipped"
 
+	DeliveryRetried   Type = "delivery.retried"
+	DeliveryReplayed  Type = "delivery.replayed"
+	DeliveryDiscarded Type = "delivery.discarded"
+
 	SyncStarted   Type = "sync.started"
 	SyncCompleted Type = "sync.completed"
 	SyncFailed    Type = "sync.failed"
@@ -71,6 +75,7 @@ var types = []Type{
 	ContainerUnhealthy, ContainerDied, ContainerDestroying, ContainerDestroyed,
 	ClaimRequested, ClaimActivated, ClaimFailed, ClaimReleasing, ClaimDiscarded, ClaimStateLost, ClaimReleased, ClaimReleaseFailed,
 	HookStarted, HookCompleted, HookFailed, HookSkipped,
+	DeliveryRetried, DeliveryReplayed, DeliveryDiscarded,
 	SyncStarted, SyncCompleted, SyncFailed,
 }
 
@@ -88,6 +93,7 @@ type Event struct {
 	Claim     string          `json:"claim,omitempty"`
 	Run       string          `json:"run,omitempty" doc:"The hook run that it is about."`
 	Point     string          `json:"point,omitempty" doc:"The hook point that it is about."`
+	Depth     int             `json:"depth,omitempty" doc:"1 if a delivery to an event hook caused it: such an event is not delivered."`
 	Message   string          `json:"message" doc:"A sentence for people."`
 	Data      json.RawMessage `json:"data,omitempty" doc:"Details, by type."`
 }

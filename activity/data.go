@@ -88,9 +88,11 @@ type (
 		Attempt int      `json:"attempt"`
 		Command []string `json:"command"`
 		Error   string   `json:"error,omitempty" doc:"Why it was skipped."`
+		Event   string   `json:"event,omitempty" doc:"The type of the event, of an event hook."`
 		Hook    string   `json:"hook"`
 		Index   int      `json:"index" doc:"Place in the list of the point."`
 		Point   string   `json:"point"`
+		Seq     int64    `json:"seq,omitempty" doc:"The place of the event in the log."`
 		State   string   `json:"state"`
 	}
 
@@ -101,12 +103,14 @@ type (
 		Command         []string `json:"command"`
 		DurationMS      float64  `json:"duration_ms"`
 		Error           string   `json:"error,omitempty"`
+		Event           string   `json:"event,omitempty" doc:"The type of the event, of an event hook."`
 		ExitCode        *int     `json:"exit_code,omitempty"`
 		Hook            string   `json:"hook"`
 		Index           int      `json:"index" doc:"Place in the list of the point."`
 		Killed          bool     `json:"killed"`
 		LeakedProcesses int      `json:"leaked_processes" doc:"Processes that were ended after the command."`
 		Point           string   `json:"point"`
+		Seq             int64    `json:"seq,omitempty" doc:"The place of the event in the log."`
 		Signal          string   `json:"signal,omitempty"`
 		State           string   `json:"state"`
 		Stderr          Excerpt  `json:"stderr"`
@@ -119,6 +123,23 @@ type (
 		Excerpt   string `json:"excerpt"`
 		Total     int64  `json:"total" doc:"Bytes that were written."`
 		Truncated bool   `json:"truncated"`
+	}
+
+	// DeliveryData is the data of DeliveryRetried and DeliveryDiscarded.
+	DeliveryData struct {
+		Delivery string `json:"delivery"`
+		Event    string `json:"event" doc:"The type of the event."`
+		Hook     string `json:"hook"`
+		Reason   string `json:"reason,omitempty" doc:"Why it was discarded."`
+		Seq      int64  `json:"seq" doc:"The place of the event in the log."`
+	}
+
+	// DeliveryReplayedData is the data of DeliveryReplayed.
+	DeliveryReplayedData struct {
+		Deliveries int    `json:"deliveries" doc:"How many were added."`
+		From       int64  `json:"from"`
+		Hook       string `json:"hook"`
+		To         int64  `json:"to"`
 	}
 
 	// SyncStartedData is the data of SyncStarted.
@@ -175,6 +196,10 @@ var newData = map[Type]func() any{
 	HookCompleted: func() any { return new(HookEndedData) },
 	HookFailed:    func() any { return new(HookEndedData) },
 	HookSkipped:   func() any { return new(HookStartedData) },
+
+	DeliveryRetried:   func() any { return new(DeliveryData) },
+	DeliveryReplayed:  func() any { return new(DeliveryReplayedData) },
+	DeliveryDiscarded: func() any { return new(DeliveryData) },
 
 	SyncStarted:   func() any { return new(SyncStartedData) },
 	SyncCompleted: func() any { return new(SyncEndedData) },

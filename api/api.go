@@ -23,6 +23,7 @@ type Options struct {
 	Doctor     Doctor
 	Events     EventSource
 	Runs       RunReader
+	Deliveries Deliveries
 
 	// StorageUnavailable are the errors of the database that indicate that it
 	// is temporarily unavailable.
@@ -112,6 +113,11 @@ func (a *API) routes() {
 
 	handle(a, op("list-runs", "GET /v1/hook-runs", "List hook runs"), a.listRuns)
 	handle(a, op("get-run", "GET /v1/hook-runs/{id}", "Show all attempts of a hook run"), a.getRun)
+	handle(a, op("list-deliveries", "GET /v1/deliveries", "List deliveries of events to event hooks"), a.listDeliveries)
+	handle(a, op("get-delivery", "GET /v1/deliveries/{id}", "Show a delivery"), a.getDelivery)
+	handle(a, op("retry-delivery", "POST /v1/deliveries/{id}/retry", "Attempt a delivery again"), a.retryDelivery)
+	handle(a, op("discard-delivery", "POST /v1/deliveries/{id}/discard", "Discard a delivery that waits"), a.discardDelivery)
+	handle(a, op("replay-events", "POST /v1/workloads/{id}/event-hooks/{hook}/replay", "Deliver old events to an event hook again"), a.replay)
 	handle(a, op("events", "GET /v1/events", "Read or follow the activity log"), a.events)
 
 	handle(a, op("doctor", "GET /v1/doctor", "Diagnose the installation"), a.examine)

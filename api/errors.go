@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/delivery"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/release"
@@ -30,6 +31,9 @@ const (
 	ContainerNotFound    Code = "container_not_found"
 	RunNotFound          Code = "run_not_found"
 	SnapshotNotFound     Code = "snapshot_not_found"
+	DeliveryNotFound     Code = "delivery_not_found"
+	EventHookNotFound    Code = "event_hook_not_found"
+	EventRemoved         Code = "event_removed"
 	MethodNotAllowed     Code = "method_not_allowed"
 	RequestTimeout       Code = "request_timeout"
 	Conflict             Code = "conflict"
@@ -71,6 +75,9 @@ var statuses = map[Code]struct {
 	ContainerNotFound:    {http.StatusNotFound, "Container not found"},
 	RunNotFound:          {http.StatusNotFound, "Hook run not found"},
 	SnapshotNotFound:     {http.StatusNotFound, "Snapshot not found"},
+	DeliveryNotFound:     {http.StatusNotFound, "Delivery not found"},
+	EventHookNotFound:    {http.StatusNotFound, "Event hook not found"},
+	EventRemoved:         {http.StatusConflict, "The log no longer has the event"},
 	MethodNotAllowed:     {http.StatusMethodNotAllowed, "Method not allowed"},
 	RequestTimeout:       {http.StatusRequestTimeout, "The request was received too slowly"},
 	Conflict:             {http.StatusConflict, "The state changed concurrently"},
@@ -106,6 +113,10 @@ var errorCodes = []struct {
 	{errRunNotFound, RunNotFound},
 	{errInvalid, InvalidRequest},
 	{errNotReady, NotReady},
+	{delivery.ErrNotFound, DeliveryNotFound},
+	{delivery.ErrHookNotFound, EventHookNotFound},
+	{delivery.ErrEventRemoved, EventRemoved},
+	{delivery.ErrConflict, Conflict},
 	{pool.ErrWorkloadNotFound, WorkloadNotFound},
 	{pool.ErrContainerNotFound, ContainerNotFound},
 	{claim.ErrClaimNotFound, ClaimNotFound},

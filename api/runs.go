@@ -22,7 +22,7 @@ type listRunsIn struct {
 	Container string   `query:"container" maxLength:"128"`
 	Claim     string   `query:"claim" maxLength:"128"`
 	Tenant    string   `query:"tenant" maxLength:"200"`
-	Point     string   `query:"point" maxLength:"64" doc:"post_create, post_claim, pre_release or pre_destroy."`
+	Point     string   `query:"point" maxLength:"64" doc:"pre_start, post_start, post_create, post_claim, pre_release or pre_destroy."`
 	Output    bool     `query:"output" doc:"Include the output of the attempts, at most 20 runs per page."`
 	State     []string `query:"state,explode" doc:"running, succeeded, failed, timed_out and so on; several as a list with commas or repeated."`
 }
@@ -43,7 +43,7 @@ func (a *API) listRuns(ctx context.Context, in *listRunsIn) (*struct{ Body *Page
 	// the page is complete.
 	items, err := a.o.Runs.Runs(ctx, hooks.RunFilter{
 		Workload: in.Workload, Container: in.Container, Claim: in.Claim, Tenant: in.Tenant,
-		Point: hooks.Point(in.Point), States: wanted, After: in.After, Limit: in.Limit + hooks.MaxRetries + 1,
+		Point: hooks.Point(in.Point), States: wanted, After: in.After, Limit: in.Limit + hooks.MaxEventRetries + 1,
 		NoOutput: !in.Output,
 	})
 	if err != nil {

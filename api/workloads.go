@@ -57,6 +57,8 @@ type AppliedWorkload struct {
 	Workload
 	Created bool `json:"created" doc:"There was no such workload."`
 	Changed bool `json:"changed" doc:"Its revision or its pool changed."`
+	// Notes are remarks about the file.
+	Notes []workload.Note `json:"notes,omitempty" doc:"Remarks about the file, such as what another format means differently."`
 }
 
 // viewWorkload returns a record for clients. If this version can no longer
@@ -132,7 +134,7 @@ func (a *API) applyWorkload(ctx context.Context, in *applyIn) (*applyOut, error)
 		return nil, err
 	}
 	out := &applyOut{Status: http.StatusOK, Body: AppliedWorkload{
-		Workload: viewWorkload(applied.Record), Created: applied.Created, Changed: applied.Changed,
+		Workload: viewWorkload(applied.Record), Created: applied.Created, Changed: applied.Changed, Notes: parsed.Notes,
 	}}
 	if applied.Created {
 		out.Status = http.StatusCreated

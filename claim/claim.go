@@ -127,7 +127,7 @@ func (c Claim) LastActive() time.Time {
 func (c Claim) Subject() runner.Subject {
 	return runner.Subject{
 		Workload: c.Workload, Container: c.Container, Fence: c.ContainerFence,
-		Claim: c.ID, Tenant: c.Tenant, Source: string(c.Source),
+		Claim: c.ID, Tenant: c.Tenant, Source: string(c.Source), Reason: c.Reason,
 	}
 }
 

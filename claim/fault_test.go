@@ -46,7 +46,7 @@ func newHookedService(h *flowtest.Harness, before func(claim.Transition) error) 
 
 // newService returns a service on store, with the harness's other parts.
 func newService(h *flowtest.Harness, store claim.Store) *claim.Service {
-	return claim.NewService(store, h.Pools, h.RT, flowtest.HookRunner(h.RT, h.DB), nil, slog.New(slog.DiscardHandler))
+	return claim.NewService(store, h.Pools, h.RT, flowtest.HookRunner(h.RT, h.DB, nil), nil, slog.New(slog.DiscardHandler))
 }
 
 // When Abort returns, the claim has ended, even if storage failed when the

@@ -56,7 +56,7 @@ func TestUnrecordedHookRunEndsWithClaim(t *testing.T) {
 		h.Apply(hookedWorkload)
 		h.AwaitIdle("w", 1)
 		db := &interruptedStore{DB: h.DB}
-		claims := claim.NewService(db, h.Pools, h.RT, flowtest.HookRunner(h.RT, db), nil, slog.New(slog.DiscardHandler))
+		claims := claim.NewService(db, h.Pools, h.RT, flowtest.HookRunner(h.RT, db, nil), nil, slog.New(slog.DiscardHandler))
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- claims.Run(ctx) }()

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/snapshot"
 	"github.com/hostler/hostler/workload"
 )
@@ -15,7 +16,15 @@ func (a *acquisition) load(ctx context.Context) error {
 	if err := a.readRevision(ctx); err != nil {
 		return err
 	}
-	a.changed, a.latest = false, snapshot.Snapshot{}
+	// Commands for an event without a claim run in idle containers.
+	tainted, err := a.runner.AwaitEventHooks(ctx, a.claim.Container, append(slices.Clone(a.current.EventHooks), a.w.EventHooks...))
+	if err != nil {
+		return err
+	}
+	if tainted != "" {
+		return fmt.Errorf("%w: %s", runtime.ErrTainted, tainted)
+	}
+	a.changed, a.restarted, a.latest = false, false, snapshot.Snapshot{}
 	return a.replan(false)
 }
 
@@ -106,7 +115,7 @@ func (a *acquisition) seed(ctx context.Context) error {
 
 // restart restarts the main process with the current files.
 func (a *acquisition) restart(ctx context.Context) error {
-	a.changed = true
+	a.changed, a.restarted = true, true
 	a.pools.Health.MarkRestarted(a.claim.Container)
 	return a.rt.Restart(ctx, a.claim.Container, a.claim.ContainerFence)
 }

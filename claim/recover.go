@@ -52,11 +52,11 @@ func (s *Service) resume(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	hooksStarted, err := s.runner.HasStarted(ctx, hooks.PostClaim, c.Subject())
+	started, err := s.startedPoints(ctx, c)
 	if err != nil {
 		return err
 	}
-	if !hooksStarted {
+	if len(started) == 0 {
 		_, err = s.store.UpdateClaim(ctx, Fail(id, serverStoppedReason))
 		if errors.Is(err, pool.ErrConflict) {
 			return nil
@@ -68,7 +68,7 @@ func (s *Service) resume(ctx context.Context, id string) error {
 		defer call.End()
 		defer endWork()
 		defer context.AfterFunc(ctx, func() { call.Cancel(context.Cause(ctx)) })()
-		call.SetResult(s.resumeHooks(call.Context(), c))
+		call.SetResult(s.resumeHooks(call.Context(), c, started))
 	}
 	select {
 	case s.resumeQueue <- resume:
@@ -78,6 +78,21 @@ func (s *Service) resume(ctx context.Context, id string) error {
 		endWork()
 		return context.Cause(ctx)
 	}
+}
+
+// startedPoints returns the points of the claim whose hooks have records.
+func (s *Service) startedPoints(ctx context.Context, c Claim) (map[hooks.Point]bool, error) {
+	started := map[hooks.Point]bool{}
+	for _, p := range []hooks.Point{hooks.PostStart, hooks.PostClaim} {
+		has, err := s.runner.HasStarted(ctx, p, c.Subject())
+		if err != nil {
+			return nil, err
+		}
+		if has {
+			started[p] = true
+		}
+	}
+	return started, nil
 }
 
 // startWhenFree starts a call for k when no other is in progress.
@@ -114,10 +129,10 @@ func (s *Service) Run(ctx context.Context) error {
 }
 
 // resumeHooks resumes the hooks of a claim, then activates it.
-func (s *Service) resumeHooks(workCtx context.Context, c Claim) (Claim, error) {
+func (s *Service) resumeHooks(workCtx context.Context, c Claim, started map[hooks.Point]bool) (Claim, error) {
 	a := &acquisition{
 		Service: s, request: Request{Workload: c.Workload, Tenant: c.Tenant},
-		claim: c, hooksStarted: true, flow: flow.New(workCtx, workCtx, "claim"),
+		claim: c, started: started, flow: flow.New(workCtx, workCtx, "claim"),
 	}
 	err := a.readRevision(workCtx)
 	if err == nil {

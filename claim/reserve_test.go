@@ -73,7 +73,7 @@ func TestAbortDuringRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.NewStopped(t)
 		h.Apply(smallWorkload(1))
-		hooks := flowtest.HookRunner(h.RT, h.DB)
+		hooks := flowtest.HookRunner(h.RT, h.DB, nil)
 		pools := pool.New(hungWorkloads{h.DB, new(atomic.Int32)}, h.RT, hooks, nil, slog.New(slog.DiscardHandler))
 		claims := claim.NewService(h.DB, pools, h.RT, hooks, nil, slog.New(slog.DiscardHandler))
 		result := make(chan error, 1)

@@ -27,16 +27,17 @@ type acquisition struct {
 	current *workload.Workload // current revision
 	record  pool.Record
 
-	claim        Claim
-	hooksStarted bool               // by a server that has terminated
-	existing     bool               // the tenant already has the claim
-	w            *workload.Workload // revision of the reserved container
-	seedDir      string
-	plan         plan
-	changed      bool              // the container was modified
-	latest       snapshot.Snapshot // the tenant's current snapshot, set by compare
-	hooks        runner.Outcome    // of post_claim
-	endWork      func()            // of pools.BeginClaim, once it was called
+	claim     Claim
+	started   map[hooks.Point]bool // points that a server that has terminated began
+	existing  bool                 // the tenant already has the claim
+	w         *workload.Workload   // revision of the reserved container
+	seedDir   string
+	plan      plan
+	changed   bool              // the container was modified
+	restarted bool              // the main process
+	latest    snapshot.Snapshot // the tenant's current snapshot, set by compare
+	hooks     runner.Outcome    // of post_claim
+	endWork   func()            // of pools.BeginClaim, once it was called
 }
 
 // acquire runs a claim. Until a container is reserved it ends with ctx, the
@@ -95,7 +96,7 @@ func (a *acquisition) prepare() error {
 		flow.Step{Name: "seed", When: planned(&a.plan.seed), Do: a.seed},
 		flow.Step{Name: "download", When: planned(&a.plan.download), Do: a.download},
 		flow.Step{Name: "restart", When: func() bool { return a.plan.needsRestart(a.changed) }, Do: a.restart},
-		flow.Step{Name: "healthy", Do: a.awaitHealthy},
+		flow.Step{Name: "healthy", When: func() bool { return !a.needsPostStart() }, Do: a.awaitHealthy},
 	)
 }
 
@@ -103,6 +104,8 @@ func (a *acquisition) prepare() error {
 // begun, which never runs again.
 func (a *acquisition) activate() error {
 	return a.flow.Run(
+		flow.Step{Name: string(hooks.PostStart), When: a.needsPostStart, Do: a.postStart},
+		flow.Step{Name: "healthy", When: a.needsPostStart, Do: a.awaitHealthy},
 		flow.Step{Name: string(hooks.PostClaim), Do: a.postClaim},
 		flow.Step{Name: "activate", Do: a.markActive},
 	)
@@ -125,13 +128,28 @@ func (a *acquisition) touch(ctx context.Context) (Claim, bool, error) {
 	return c, false, err
 }
 
-// postClaim runs the post_claim hooks, once. No other code runs them.
-func (a *acquisition) postClaim(ctx context.Context) error {
-	subject := a.claim.Subject()
-	subject.NoPriorRuns = !a.hooksStarted
-	outcome, err := a.runner.Fire(ctx, hooks.PostClaim, a.w.Hooks, subject)
-	a.hooks = outcome
+// needsPostStart reports whether the claim fires post_start: it has restarted
+// the main process, or a server that has terminated began the point.
+func (a *acquisition) needsPostStart() bool {
+	return (a.restarted || a.started[hooks.PostStart]) && len(a.w.Hooks[hooks.PostStart]) > 0
+}
+
+// postStart runs the post_start hooks after a restart, once for the claim.
+func (a *acquisition) postStart(ctx context.Context) error {
+	_, err := a.fire(ctx, hooks.PostStart)
 	return err
+}
+
+// postClaim runs the post_claim hooks, once. No other code runs them.
+func (a *acquisition) postClaim(ctx context.Context) (err error) {
+	a.hooks, err = a.fire(ctx, hooks.PostClaim)
+	return err
+}
+
+func (a *acquisition) fire(ctx context.Context, p hooks.Point) (runner.Outcome, error) {
+	subject := a.claim.Subject()
+	subject.NoPriorRuns = a.started == nil
+	return a.runner.Fire(ctx, p, a.w, subject)
 }
 
 // markActive records that the claim is active.

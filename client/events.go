@@ -49,6 +49,9 @@ const (
 	EventHookCompleted       EventType = "hook.completed"
 	EventHookFailed          EventType = "hook.failed"
 	EventHookSkipped         EventType = "hook.skipped"
+	EventDeliveryRetried     EventType = "delivery.retried"
+	EventDeliveryReplayed    EventType = "delivery.replayed"
+	EventDeliveryDiscarded   EventType = "delivery.discarded"
 	EventSyncStarted         EventType = "sync.started"
 	EventSyncCompleted       EventType = "sync.completed"
 	EventSyncFailed          EventType = "sync.failed"
@@ -69,6 +72,7 @@ type Event struct {
 	Claim     string          `json:"claim,omitempty"`
 	Run       string          `json:"run,omitempty"`
 	Point     string          `json:"point,omitempty"`
+	Depth     int             `json:"depth,omitempty"` // 1: a delivery to an event hook caused it
 	Message   string          `json:"message"`
 	Data      json.RawMessage `json:"data,omitempty"` // details, by type
 }

@@ -7,6 +7,8 @@ type Point string
 
 // The points of hooks.
 const (
+	PreStart   Point = "pre_start"
+	PostStart  Point = "post_start"
 	PostCreate Point = "post_create"
 	PostClaim  Point = "post_claim"
 	PreRelease Point = "pre_release"
@@ -45,6 +47,8 @@ type Run struct {
 	ID        string     `json:"id"`      // the same for all attempts
 	Attempt   int        `json:"attempt"` // from 1
 	Point     Point      `json:"point"`
+	Event     string     `json:"event,omitempty"` // the type of the event that an event hook ran for
+	Seq       int64      `json:"seq,omitempty"`   // the place of that event in the log
 	Hook      string     `json:"hook"`
 	Index     int        `json:"index"` // of the hook within its point, from 0
 	Action    string     `json:"action"`
@@ -59,6 +63,11 @@ type Run struct {
 	TimedOut  bool       `json:"timed_out,omitempty"`
 	Killed    bool       `json:"killed,omitempty"`           // SIGKILL was needed
 	Leaked    int        `json:"leaked_processes,omitempty"` // processes that outlived the command and were killed
+	OOMKilled bool       `json:"oom_killed,omitempty"`       // the out-of-memory killer ended a process of it
+	Stopped   bool       `json:"stopped,omitempty"`          // the hook ended its point as a success
+	Status    int        `json:"status,omitempty"`           // of the HTTP response
+	Captured  []string   `json:"captured,omitempty"`         // names of the values captured from the response
+	Response  string     `json:"response,omitempty"`         // its first bytes, if the hook keeps them
 	Stdout    Output     `json:"stdout,omitzero"`
 	Stderr    Output     `json:"stderr,omitzero"`
 	Error     string     `json:"error,omitempty"` // why there is no exit code, or why it was skipped

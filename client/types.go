@@ -27,6 +27,8 @@ type AppliedWorkload struct {
 	Workload
 	Created bool `json:"created"` // there was no workload of this id
 	Changed bool `json:"changed"` // its revision or its pool changed
+	// Notes are remarks about the file, with the fields of an error.
+	Notes []ValidationError `json:"notes,omitempty"`
 }
 
 // Pool is the pool of a workload.

@@ -18,6 +18,7 @@ import (
 	"github.com/hostler/hostler/api"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/client"
+	"github.com/hostler/hostler/delivery"
 	"github.com/hostler/hostler/doctor"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/pool"
@@ -36,6 +37,9 @@ func TestTypesAreTheServers(t *testing.T) {
 		{client.Claim{}, claim.Claim{}},
 		{client.Run{}, hooks.Run{}},
 		{client.Event{}, activity.Event{}},
+		{client.Delivery{}, delivery.Delivery{}},
+		{client.Replay{}, api.ReplayRequest{}},
+		{client.Replayed{}, api.Replayed{}},
 		{client.FollowedEvent{}, api.FollowedEvent{}},
 		{client.EventPage{}, api.EventPage{}},
 		{client.Synced{}, api.Synced{}},

@@ -27,7 +27,7 @@ func TestErrorText(t *testing.T) {
 
 // Every point of the table is valid and documented.
 func TestPoints(t *testing.T) {
-	require.Len(t, Points(), 4)
+	require.Len(t, Points(), 6)
 	for _, r := range Points() {
 		require.True(t, r.Point.IsValid())
 		require.NotEmpty(t, r.Doc)

@@ -7,6 +7,8 @@ type Point string
 
 // The points.
 const (
+	PreStart   Point = "pre_start"
+	PostStart  Point = "post_start"
 	PostCreate Point = "post_create"
 	PostClaim  Point = "post_claim"
 	PreRelease Point = "pre_release"
@@ -23,6 +25,9 @@ type PointRule struct {
 	// failure is a warning. The hooks are then not canceled either: they would be
 	// killed, and never run again.
 	Aborts bool
+	// NotStarted reports whether the main process has not been started when the
+	// point is fired. Only actions of the server are permitted then.
+	NotStarted bool
 	// MayBeStopped reports whether the main process may have exited when the point
 	// is fired. Its commands are then skipped. While the engine is unavailable the
 	// point is not fired.
@@ -34,6 +39,8 @@ type PointRule struct {
 	// the server that fired it has terminated. In every other state, and if it is
 	// the zero Place, the running hook is recorded as Unknown.
 	ResumedIn Place
+	// Phase is the phase of the container at the point, for ${PHASE}.
+	Phase string
 	// Timeouts are those of one attempt of a hook of the point.
 	DefaultTimeout, MaxTimeout time.Duration
 	// Doc describes when the hooks run and what a failure does. The schema and
@@ -59,22 +66,38 @@ const (
 // points lists all points in the order of a container's lifecycle.
 var points = []PointRule{
 	{
+		Point: PreStart, Aborts: true, NotStarted: true,
+		Phase:          "provisioning",
+		DefaultTimeout: DefaultRequestTimeout, MaxTimeout: MaxRequestTimeout,
+		Doc: "After a container is created, before it is started. Requests and builtins only. If it fails, the container is destroyed and another is created, with backoff.",
+	},
+	{
+		Point: PostStart, Aborts: true, ResumedIn: Place{OfClaim, "pending"},
+		Phase:          "starting",
+		DefaultTimeout: DefaultTimeout, MaxTimeout: MaxRequestTimeout,
+		Doc: "After the main process is started, before it is healthy: when a container is created, and when a claim restarts the process. If it fails, the container is destroyed, and a claim fails.",
+	},
+	{
 		Point: PostCreate, Aborts: true, // a container in creation is discarded
+		Phase:          "running",
 		DefaultTimeout: DefaultTimeout, MaxTimeout: MaxTimeout,
 		Doc: "After a container is created, started and healthy, before it becomes idle. If it fails, the container is destroyed and another is created, with backoff.",
 	},
 	{
 		Point: PostClaim, Aborts: true, ResumedIn: Place{OfClaim, "pending"},
+		Phase:          "running",
 		DefaultTimeout: DefaultTimeout, MaxTimeout: MaxTimeout,
 		Doc: "After a claimed container has the tenant's files and is healthy, before the claim request is answered. If it fails, the claim fails and the container is destroyed.",
 	},
 	{
 		Point: PreRelease, MayBeStopped: true, ResumedIn: Place{OfClaim, "releasing"},
+		Phase:          "running",
 		DefaultTimeout: DefaultTimeout, MaxTimeout: MaxTimeout,
 		Doc: "During a release, before the state is read from the container. If it fails, the rest of the point is skipped, the release continues and its response has a warning.",
 	},
 	{
 		Point: PreDestroy, MayBeStopped: true, AwaitsOthers: true, ResumedIn: Place{OfContainer, "destroying"},
+		Phase:          "stopping",
 		DefaultTimeout: DefaultTimeout, MaxTimeout: MaxTimeout,
 		Doc: "Before a container is stopped and removed. If it fails, the container is still destroyed.",
 	},

@@ -35,7 +35,9 @@ func RunStates() []RunState {
 type Run struct {
 	ID        string   `json:"id" doc:"The same for all attempts: an idempotency key."`
 	Attempt   int      `json:"attempt" doc:"From 1."`
-	Point     Point    `json:"point"`
+	Point     Point    `json:"point" doc:"Empty if it is of an event hook."`
+	Event     string   `json:"event,omitempty" doc:"The type of the event that an event hook ran for."`
+	Seq       int64    `json:"seq,omitempty" doc:"The place of that event in the log."`
 	Hook      string   `json:"hook" doc:"The hook's name."`
 	Index     int      `json:"index" doc:"The index of the hook within the point, from 0."`
 	Kind      Kind     `json:"action"`
@@ -52,17 +54,41 @@ type Run struct {
 	StartedAt time.Time      `json:"started_at"`
 	EndedAt   *time.Time     `json:"ended_at,omitempty"`
 	Duration  float64        `json:"duration_ms"`
+
+	// File names the content of the workload file that the hook is from. A server
+	// that resumes the point reads the point's hooks from it.
+	File string `json:"-"`
+	// Values are the captured values by name. They are stored with the record and
+	// shown nowhere.
+	Values map[string]string `json:"-"`
 }
 
 // Detail is what a record has because of the kind of its action. Each kind has
 // fields of its own; those of other kinds are empty.
 type Detail struct {
-	// Of kind command.
-	ExitCode *int   `json:"exit_code,omitempty" doc:"Omitted if there is none: the command never started, or its outcome is unknown."`
-	Signal   string `json:"signal,omitempty"`
-	TimedOut bool   `json:"timed_out,omitempty"`
-	Killed   bool   `json:"killed,omitempty" doc:"SIGKILL was needed."`
-	Leaked   int    `json:"leaked_processes,omitempty" doc:"Processes that the command left behind; they were killed."`
+	// Of commands and scripts.
+	ExitCode  *int   `json:"exit_code,omitempty" doc:"Omitted if there is none: the command never started, or its outcome is unknown."`
+	Signal    string `json:"signal,omitempty"`
+	TimedOut  bool   `json:"timed_out,omitempty"`
+	OOMKilled bool   `json:"oom_killed,omitempty" doc:"The out-of-memory killer ended a process of it."`
+	Killed    bool   `json:"killed,omitempty" doc:"SIGKILL was needed."`
+	Leaked    int    `json:"leaked_processes,omitempty" doc:"Processes that the command left behind; they were killed."`
+
+	// Stopped reports whether the hook ended its point as a success (stop_on).
+	Stopped bool `json:"stopped,omitempty" doc:"The hook ended its point as a success: the hooks after it were skipped."`
+
+	// Of requests.
+	Status   int      `json:"status,omitempty" doc:"Of the HTTP response."`
+	Captured []string `json:"captured,omitempty" doc:"The names of the values that were captured from the response."`
+	Response string   `json:"response,omitempty" doc:"The first bytes of the response, if the hook has keep_response."`
+}
+
+// Occasion returns the point of the run, or the type of its event.
+func (r Run) Occasion() string {
+	if r.Event != "" {
+		return r.Event
+	}
+	return string(r.Point)
 }
 
 // RunFilter selects the attempts to list. An empty field matches all.
@@ -76,6 +102,7 @@ type RunFilter struct {
 	After     string // only ids greater than this one
 	Limit     int    // max attempts; 0: no limit
 	NoOutput  bool   // without stdout and stderr, which may be large
+	Captured  bool   // only those that captured values
 }
 
 // Recorder stores runs and their events. Each call writes the record and its
@@ -102,7 +129,7 @@ type Error struct {
 
 func (e *Error) Error() string {
 	r := e.Run
-	what := fmt.Sprintf("%s hook %q", r.Point, r.Hook)
+	what := fmt.Sprintf("%s hook %q", r.Occasion(), r.Hook)
 	if r.Attempt > 1 {
 		what += fmt.Sprintf(" (attempt %d)", r.Attempt)
 	}

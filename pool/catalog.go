@@ -74,6 +74,16 @@ func (c *Catalog) Revision(ctx context.Context, id, revision string) (*workload.
 	return w, r, nil
 }
 
+// File returns the workload of a file that was applied, by workload.FileID. It
+// returns ErrWorkloadNotFound if there is none.
+func (c *Catalog) File(ctx context.Context, id, file string) (*workload.Workload, error) {
+	source, err := c.store.File(ctx, id, file)
+	if err != nil {
+		return nil, fmt.Errorf("file %s of workload %s: %w", file, id, err)
+	}
+	return c.parse(Record{ID: id, Source: source}, file)
+}
+
 // Invalidate removes the workload's revisions from the cache. It is called when
 // the workload was applied, by this server or another: the directory of its
 // seeds, which is not part of a revision, may have changed.

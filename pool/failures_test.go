@@ -369,7 +369,7 @@ func TestFailuresSurviveRestart(t *testing.T) {
 			return before.Fill.State == pool.FillFailing
 		})
 		synctest.Wait()
-		peer := pool.New(h.DB, h.RT, flowtest.HookRunner(h.RT, h.DB), nil, slog.New(slog.DiscardHandler))
+		peer := pool.New(h.DB, h.RT, flowtest.HookRunner(h.RT, h.DB, nil), nil, slog.New(slog.DiscardHandler))
 		shown, err := peer.Status(t.Context(), "w")
 		require.NoError(t, err)
 		require.Equal(t, before.Fill, shown.Fill)

@@ -143,7 +143,7 @@ func TestDrainOfLargePoolDelaysNoOther(t *testing.T) {
 			_, err = h.DB.UpdateContainer(t.Context(), pool.Ready(id, func(c *pool.Container) { c.Health = pool.Healthy }))
 			require.NoError(t, err)
 		}
-		db, log, hookRunner := slowWrites{h.DB}, slog.New(slog.DiscardHandler), flowtest.HookRunner(h.RT, h.DB)
+		db, log, hookRunner := slowWrites{h.DB}, slog.New(slog.DiscardHandler), flowtest.HookRunner(h.RT, h.DB, nil)
 		f := pool.NewFiller(db, h.Pools.Catalog, pool.NewProvisioner(db, h.RT, hookRunner, h.Pools.Health, log), h.Pools.Queue, log)
 		ctx, cancel := context.WithCancel(t.Context())
 		var g errgroup.Group

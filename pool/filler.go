@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -294,7 +295,7 @@ func (f *Filler) recordEarlyExit(ctx context.Context, c Container) {
 
 // provision creates one container.
 func (f *Filler) provision(parent context.Context, c Container, w *workload.Workload, seeds string) {
-	timeout := createTimeout + maxHooksDuration(w.Hooks[hooks.PostCreate])
+	timeout := createTimeout + maxHooksDuration(slices.Concat(w.Hooks[hooks.PreStart], w.Hooks[hooks.PostStart], w.Hooks[hooks.PostCreate]))
 	ctx, cancel := context.WithTimeoutCause(parent, timeout, fmt.Errorf("it took longer than %s", timeout))
 	defer cancel()
 	err := f.provisioner.create(ctx, c, w, seeds)

@@ -30,6 +30,9 @@ func (m *Manager) Apply(ctx context.Context, source []byte, file, dir string) (A
 	if err != nil {
 		return Applied{}, err
 	}
+	if w, err = m.withCopiedHooks(ctx, w, file); err != nil {
+		return Applied{}, err
+	}
 	if err := m.validateForServer(ctx, w, file, dir); err != nil {
 		return Applied{}, err
 	}
@@ -55,7 +58,7 @@ func (m *Manager) apply(ctx context.Context, w *workload.Workload, dir string) (
 	}
 	after := Record{
 		ID: w.ID, Revision: w.Revision, Source: source, Dir: dir,
-		MinIdle: w.Pool.MinIdle, MaxSize: w.Pool.MaxSize,
+		MinIdle: w.Pool.MinIdle, MaxSize: w.Pool.MaxSize, EventHooks: eventHooks(w, before),
 	}
 	var events []activity.Event
 	if created {
@@ -81,6 +84,22 @@ func (m *Manager) apply(ctx context.Context, w *workload.Workload, dir string) (
 		return Applied{}, fmt.Errorf("read workload %s: %w", w.ID, err)
 	}
 	return Applied{Record: after, Created: created, Changed: true}, nil
+}
+
+// eventHooks returns the event hooks of w. One that was there before has seen
+// events since then.
+func eventHooks(w *workload.Workload, before Record) map[string]int64 {
+	var all map[string]int64
+	for _, h := range w.EventHooks {
+		if all == nil {
+			all = map[string]int64{}
+		}
+		all[h.Name] = NewEventHook
+		if since, ok := before.EventHooks[h.Name]; ok {
+			all[h.Name] = since
+		}
+	}
+	return all
 }
 
 // preserveScale keeps the scale that an operator has set, unless the bounds in

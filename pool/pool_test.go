@@ -380,7 +380,7 @@ func TestApplyValidatesForServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
 		checkSink := func(context.Context, *workload.Sync) error { return errors.New("this directory is not allowed") }
-		pools := pool.New(h.DB, h.RT, flowtest.HookRunner(h.RT, h.DB), checkSink, slog.New(slog.DiscardHandler))
+		pools := pool.New(h.DB, h.RT, flowtest.HookRunner(h.RT, h.DB, nil), checkSink, slog.New(slog.DiscardHandler))
 		for file, field := range map[string]string{
 			basicYAML + "volumes: { state: { target: /data } }\nsync: { sink: { type: file, path: /tmp } }\n": "sync.sink",
 			basicYAML + "volumes: { state: { target: /data, seed: ./nowhere } }\n":                            "volumes.state.seed",

@@ -52,6 +52,13 @@ func (p *Provisioner) create(ctx context.Context, c Container, w *workload.Workl
 	needsBaseline := w.Pool.Reuse == workload.ReuseWipe
 	// A container whose creation was interrupted is destroyed, never resumed.
 	subject := runner.Subject{Workload: c.Workload, Container: c.ID, Fence: c.Fence, NoPriorRuns: true}
+	fire := func(point hooks.Point) func(context.Context) error {
+		return func(ctx context.Context) error {
+			_, err := p.runner.Fire(ctx, point, w, subject)
+			return err
+		}
+	}
+	has := func(point hooks.Point) func() bool { return func() bool { return len(w.Hooks[point]) > 0 } }
 	discard := func(ctx context.Context, cause error) error {
 		return retryWrite(ctx, func(ctx context.Context) error {
 			return p.beginDestroy(ctx, c.ID, []State{Creating, Idle}, cause.Error())
@@ -62,6 +69,7 @@ func (p *Provisioner) create(ctx context.Context, c Container, w *workload.Workl
 		flow.Step{Name: "create", Do: func(ctx context.Context) error {
 			return p.rt.Create(ctx, w.Spec(c.ID))
 		}},
+		flow.Step{Name: string(hooks.PreStart), Do: fire(hooks.PreStart), When: has(hooks.PreStart)},
 		flow.Step{Name: "start", Do: func(ctx context.Context) error {
 			return p.rt.Start(ctx, c.ID, c.Fence)
 		}},
@@ -73,11 +81,9 @@ func (p *Provisioner) create(ctx context.Context, c Container, w *workload.Workl
 			}
 			return p.rt.Restart(ctx, c.ID, c.Fence)
 		}},
+		flow.Step{Name: string(hooks.PostStart), Do: fire(hooks.PostStart), When: has(hooks.PostStart)},
 		flow.Step{Name: "healthy", Do: awaitHealthy},
-		flow.Step{Name: string(hooks.PostCreate), Do: func(ctx context.Context) error {
-			_, err := p.runner.Fire(ctx, hooks.PostCreate, w.Hooks, subject)
-			return err
-		}},
+		flow.Step{Name: string(hooks.PostCreate), Do: fire(hooks.PostCreate)},
 		flow.Step{Name: "baseline", Do: func(ctx context.Context) error {
 			if !needsBaseline {
 				return nil
@@ -169,7 +175,7 @@ func (p *Provisioner) markGone(ctx context.Context, c Container) error {
 // preDestroy fires pre_destroy. A failed hook does not keep the container; an
 // error means that the engine or the database is unavailable.
 func (p *Provisioner) preDestroy(ctx context.Context, c Container, w *workload.Workload) error {
-	outcome, err := p.runner.Fire(ctx, hooks.PreDestroy, w.Hooks, runner.Subject{
+	outcome, err := p.runner.Fire(ctx, hooks.PreDestroy, w, runner.Subject{
 		Workload: c.Workload, Container: c.ID, Fence: c.Fence, Tenant: c.Tenant, Protocol: c.Protocol,
 	})
 	if outcome.Failure != nil {

@@ -60,7 +60,7 @@ func TestStorageErrorAtStartIsRetried(t *testing.T) {
 				h.Apply(poolYAML(1, 1))
 				db := db
 				db.DB = h.DB
-				pools := pool.New(db, h.RT, flowtest.HookRunner(h.RT, h.DB), nil, slog.New(slog.DiscardHandler))
+				pools := pool.New(db, h.RT, flowtest.HookRunner(h.RT, h.DB, nil), nil, slog.New(slog.DiscardHandler))
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				require.NoError(t, pools.Run(ctx))

@@ -94,5 +94,9 @@ func TestApplyChecksRuntime(t *testing.T) {
 		_, err := h.Pools.Apply(t.Context(), source, "w.yaml", "")
 		require.NoError(t, err)
 		h.Apply(basicYAML)
+
+		h.RT.BreakOnce("check", &runtime.SpecError{Field: "limits", Reason: "are not enforced", Hint: "leave them out"})
+		_, err = h.Pools.Apply(t.Context(), []byte(basicYAML+"hooks: { post_claim: [{ name: a, script: exit 0, limits: { output: 1k } }] }\n"), "w.yaml", "")
+		require.ErrorContains(t, err, "limits: are not enforced", "limits of hooks")
 	})
 }

@@ -78,11 +78,19 @@ type Record struct {
 	MaxSize  int
 	// Draining reports whether containers may be neither created nor claimed.
 	Draining bool
-	// Deleting reports whether the record is removed with its last container.
+	// EventHooks has the names of the event hooks, each with the number of the last
+	// event that was recorded before the hook was applied, or NewEventHook.
+	EventHooks map[string]int64
+	// Deleting reports whether the record is removed with its last container and
+	// delivery.
 	Deleting  bool
 	CreatedAt time.Time
 	UpdatedAt time.Time
 }
+
+// NewEventHook stands for the number of the last event when a record is put with
+// a new event hook.
+const NewEventHook = -1
 
 // Workloads is the store of workload records.
 type Workloads interface {
@@ -98,9 +106,13 @@ type Workloads interface {
 	// Revision returns the source and the seed directory of a revision that is
 	// current or has containers, or ErrWorkloadNotFound.
 	Revision(ctx context.Context, workload, revision string) (Record, error)
+	// File returns the content of a workload file that was applied, by
+	// workload.FileID, or ErrWorkloadNotFound. It stays while a point may be
+	// resumed with it.
+	File(ctx context.Context, workload, file string) ([]byte, error)
 	// RemoveWorkload removes the record of a workload that is Deleting and has
-	// only Destroyed containers, and writes the events. If it has others, it
-	// returns ErrInUse; if it is not Deleting, or does not exist,
+	// only Destroyed containers, and writes the events. If it has others, or if
+	// events are still to be delivered to its hooks, it returns ErrInUse; if it is not Deleting, or does not exist,
 	// ErrWorkloadNotFound.
 	RemoveWorkload(ctx context.Context, id string, events ...activity.Event) error
 }

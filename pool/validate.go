@@ -58,6 +58,29 @@ func (m *Manager) validateForServer(ctx context.Context, w *workload.Workload, f
 	return nil
 }
 
+// withCopiedHooks returns w with the hooks of the workload that it copies them
+// from, if it does.
+func (m *Manager) withCopiedHooks(ctx context.Context, w *workload.Workload, file string) (*workload.Workload, error) {
+	if w.HooksFrom == "" {
+		return w, nil
+	}
+	invalid := func(message string) error {
+		return w.ValidationErrors(file, workload.ValidationError{Field: "hooks_from", Message: message, Hint: "apply a valid one first"})
+	}
+	r, err := m.store.Workload(ctx, w.HooksFrom)
+	switch {
+	case errors.Is(err, ErrWorkloadNotFound):
+		return nil, invalid("is " + w.HooksFrom + ", which is not a workload")
+	case err != nil:
+		return nil, fmt.Errorf("read workload %s: %w", w.HooksFrom, err)
+	}
+	other, err := workload.Parse(r.Source, w.HooksFrom)
+	if err != nil {
+		return nil, invalid("is " + w.HooksFrom + ", whose file this version does not accept")
+	}
+	return w.WithHooksOf(other, file)
+}
+
 // prefixConflict returns a workload, perhaps an earlier version of w, whose
 // tenants' prefixes could be those of other tenants of w; empty if there is none.
 func (m *Manager) prefixConflict(ctx context.Context, w *workload.Workload) (string, error) {

@@ -240,7 +240,7 @@ func TestJoinersOfReleaseSurviveCanceledCaller(t *testing.T) {
 		h.Apply(hookedWorkload)
 		pending, err := h.DB.Reserve(t.Context(), claim.Reservation{Claim: "c", Workload: "w", Tenant: "ada", EnqueueOnly: true})
 		require.ErrorIs(t, err, claim.ErrNoIdleContainer)
-		log, hookRunner := slog.New(slog.DiscardHandler), flowtest.HookRunner(h.RT, h.DB)
+		log, hookRunner := slog.New(slog.DiscardHandler), flowtest.HookRunner(h.RT, h.DB, nil)
 		db := slowStore{h.DB, new(sync.Once), make(chan struct{})}
 		claims := claim.NewService(db, h.Pools, h.RT, hookRunner, nil, log)
 		releases := release.NewService(h.DB, claims, h.Pools, h.RT, hookRunner, log)

@@ -151,7 +151,7 @@ func TestDiscardRacesReleaseStart(t *testing.T) {
 				})
 				synctest.Wait() // it has joined
 			})
-		}}, h.Claims, h.Pools, h.RT, flowtest.HookRunner(h.RT, h.DB), slog.New(slog.DiscardHandler))
+		}}, h.Claims, h.Pools, h.RT, flowtest.HookRunner(h.RT, h.DB, nil), slog.New(slog.DiscardHandler))
 		_, err := releases.Release(t.Context(), c.ID, release.Request{})
 		require.NoError(t, err)
 		require.NoError(t, g.Wait())
@@ -328,7 +328,7 @@ func TestTouchRacesIdleRelease(t *testing.T) {
 						assert.NoError(t, err)
 						assert.Equal(t, c.ID, kept.ID)
 					})
-				}}, h.Claims, h.Pools, h.RT, flowtest.HookRunner(h.RT, h.DB), slog.New(slog.DiscardHandler))
+				}}, h.Claims, h.Pools, h.RT, flowtest.HookRunner(h.RT, h.DB, nil), slog.New(slog.DiscardHandler))
 				g.Go(func() error { return newSchedule(h, releases).Run(ctx) })
 				<-time.After(15 * time.Minute)
 				current, err := h.DB.Claim(t.Context(), c.ID)

@@ -25,7 +25,11 @@ func TestEveryPointIsFired(t *testing.T) {
 		var want []string
 		for _, rule := range hooks.Points() {
 			want = append(want, string(rule.Point))
-			file += fmt.Sprintf("  %s: [{ command: [box, echo, hello] }]\n", rule.Point)
+			action := "command: [box, echo, hello]"
+			if rule.NotStarted {
+				action = "builtin: log"
+			}
+			file += fmt.Sprintf("  %s: [{ %s }]\n", rule.Point, action)
 		}
 		h.Apply(file)
 		c := h.Claim("w", "ada")

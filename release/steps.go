@@ -119,9 +119,16 @@ func (op *operation) checkProtocol() error {
 // preRelease fires pre_release. Each hook runs once for a claim however often
 // its release is started.
 func (op *operation) preRelease(ctx context.Context) error {
+	tainted, err := op.runner.AwaitEventHooks(ctx, op.claim.Container, op.w.EventHooks)
+	if err != nil {
+		return err
+	}
+	if tainted != "" {
+		op.unusable = tainted
+	}
 	subject := op.claim.Subject()
 	subject.Protocol, subject.HasExited = op.container.Protocol, op.container.Health == pool.Exited
-	outcome, err := op.runner.Fire(ctx, hooks.PreRelease, op.w.Hooks, subject)
+	outcome, err := op.runner.Fire(ctx, hooks.PreRelease, op.w, subject)
 	op.runs = outcome.Runs
 	op.warnings = append(op.warnings, outcome.Warnings...)
 	if outcome.Tainted != "" {

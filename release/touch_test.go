@@ -38,7 +38,7 @@ func TestTouchRememberedWhenStoreFull(t *testing.T) {
 		alive, quiet := h.Claim("w", "alive"), h.Claim("w", "quiet")
 		var full atomic.Bool
 		db := readOnlyStore{h.DB, &full}
-		log, runner := slog.New(slog.DiscardHandler), flowtest.HookRunner(h.RT, h.DB)
+		log, runner := slog.New(slog.DiscardHandler), flowtest.HookRunner(h.RT, h.DB, nil)
 		claims := claim.NewService(db, h.Pools, h.RT, runner, nil, log)
 		h.Releases = release.NewService(db, claims, h.Pools, h.RT, runner, log)
 		runSchedule(t, schedule.New(db, claims, h.Pools, h.RT, h.Releases, log))

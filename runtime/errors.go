@@ -75,7 +75,10 @@ const (
 	StartUserNotFound    StartReason = "user_not_found"
 	StartWorkdirNotFound StartReason = "workdir_not_found"
 	StartBadInput        StartReason = "bad_input" // NUL in argv, too long, too much stdin
-	StartFailed          StartReason = "start_failed"
+	// StartUnsupported means that an older server created the container, whose
+	// program cannot run such a command.
+	StartUnsupported StartReason = "unsupported"
+	StartFailed      StartReason = "start_failed"
 )
 
 // StartError reports that a command, or a main process, never ran.

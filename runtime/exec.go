@@ -18,39 +18,76 @@ const (
 	OutputTail = 60 << 10
 	// MaxStdin bounds Command.Stdin, in bytes.
 	MaxStdin = 1 << 20
+	// MaxScript bounds Command.Script, in bytes.
+	MaxScript = 64 << 10
 )
 
 // Command is a program to run in a container.
+//
+// If Script is set, Args are a shell, and its last argument is a path from which
+// it and no other user can read the text. Nothing can change the text. It is in
+// no argument, no variable and no file of the container.
 type Command struct {
 	// RunID names this run permanently. A backend that loses its connection
 	// during the run requests the outcome from the container by this id instead
 	// of running the command again. If it is empty, the backend generates one.
 	RunID       string
 	Args        []string          // argv; Args[0] is looked up in the container's PATH
+	Script      string            // at most MaxScript, without NUL; empty for none
 	Environment map[string]string // over the container's; HOSTLER_MAIN_PID is always set
 	User        string            // as Spec.User; empty for the container's own
 	Workdir     string            // absolute; empty for the container's own
 	Stdin       []byte            // at most MaxStdin; empty for none
 	Timeout     time.Duration     // from its start; 0 for DefaultTimeout
-	Grace       time.Duration     // 0 for DefaultGrace
-	Fence       int64             // of the flow; 0 for none. See Runtime.
+	Grace       *time.Duration    // nil for DefaultGrace; 0 for SIGKILL at once
+	Limits      ProcessLimits
+	Fence       int64 // of the flow; 0 for none. See Runtime.
 }
+
+// ProcessLimits are limits of a command. All but Output are limits of each of
+// its processes, which no process can raise. 0 means no limit.
+type ProcessLimits struct {
+	CPUTime  time.Duration `json:"cpu_time,omitempty"`  // rounded up to seconds
+	Memory   int64         `json:"memory,omitempty"`    // bytes of address space
+	FileSize int64         `json:"file_size,omitempty"` // bytes of each file that it writes
+	// Output is in bytes of stdout and stderr together. A command that writes
+	// more is ended as by its timeout.
+	Output int64 `json:"output,omitempty"`
+}
+
+// Limit is the name of a limit of a command, as in workload files.
+type Limit string
+
+// The limits that end a command. A process that exceeds its memory or the size
+// of a file may also get an error from the kernel and continue.
+const (
+	LimitCPUTime  Limit = "cpu_time"
+	LimitFileSize Limit = "file_size"
+	LimitOutput   Limit = "output"
+)
 
 // Result is how a command ended.
 type Result struct {
-	ExitCode int           // its own, or 128 + the signal's number
-	Signal   string        // "SIGKILL" and so on; empty when it exited
-	TimedOut bool          // its timeout passed before it exited
-	Killed   bool          // SIGKILL was needed, the grace was not enough
-	Leaked   int           // processes of it that outlived it and were killed
-	Duration time.Duration // from its start until all its processes had exited
-	Stdout   Output
-	Stderr   Output
+	ExitCode int    // its own, or 128 + the signal's number
+	Signal   string // "SIGKILL" and so on; empty when it exited
+	TimedOut bool   // its timeout passed before it exited
+	Killed   bool   // SIGKILL was needed, the grace was not enough
+	Leaked   int    // processes of it that outlived it and were killed
+	Exceeded Limit  // the limit that ended it; empty for none
+	// OOMKilled reports whether the kernel killed a process of it because the
+	// container ran out of memory. It is false where the container has no counter
+	// of such kills.
+	OOMKilled bool
+	Duration  time.Duration // from its start until all its processes had exited
+	Stdout    Output
+	Stderr    Output
 }
 
 // OK reports whether the command exited by itself, with code 0, before its
-// timeout.
-func (r Result) OK() bool { return r.ExitCode == 0 && r.Signal == "" && !r.TimedOut }
+// timeout and within its limits.
+func (r Result) OK() bool {
+	return r.ExitCode == 0 && r.Signal == "" && !r.TimedOut && r.Exceeded == ""
+}
 
 // Output is what is kept of one stream: its beginning and its end. Both are
 // valid UTF-8: invalid bytes are replaced, and no character is split.

@@ -59,7 +59,7 @@ type Runtime interface {
 type Lifecycle interface {
 	// Check reports what of a spec this backend, in its current state, does not
 	// support: a *SpecError, which is an ErrInvalid. It creates nothing. For a
-	// spec with a zero Isolation it returns nil without a request to the engine.
+	// spec with a zero Isolation it sends no request to the engine.
 	// What Check accepts and the backend cannot do later fails Create or Start;
 	// it is never silently omitted.
 	Check(ctx context.Context, spec Spec) error
@@ -224,6 +224,10 @@ type Spec struct {
 	// With 0 it is killed at once.
 	StopGracePeriod time.Duration
 	Isolation       Isolation
+	// CommandLimits has a value in each limit that a command of the container
+	// will have. Only Check uses it, to reject those that the backend does not
+	// enforce.
+	CommandLimits ProcessLimits
 }
 
 // Limits bound what the container may use. Zero means the backend's default,

@@ -46,8 +46,20 @@ func (db *DB) Advance(ctx context.Context, name string, limit int, handle func(T
 	if err != nil {
 		return false, fmt.Errorf("read cursor %s: %w", name, err)
 	}
+	return db.advance(ctx, name, from, limit, func(_ context.Context, events []activity.Event) (func(*tx) error, error) {
+		return func(t *tx) error { return handle(Tx{t}, events) }, nil
+	})
+}
+
+// advance moves the named cursor from a number past the next events, at most
+// limit, with what prepare returns for them. prepare may block.
+func (db *DB) advance(ctx context.Context, name string, from int64, limit int, prepare func(context.Context, []activity.Event) (func(*tx) error, error)) (more bool, err error) {
 	page, err := db.Events(ctx, activity.Filter{}, from, limit)
 	if err != nil || len(page.Items) == 0 {
+		return false, err
+	}
+	handle, err := prepare(ctx, page.Items)
+	if err != nil {
 		return false, err
 	}
 	err = db.writer.update(ctx, func(t *tx) error {
@@ -59,7 +71,7 @@ func (db *DB) Advance(ctx context.Context, name string, limit int, handle func(T
 		if n == 0 {
 			return errCursorMoved
 		}
-		return handle(Tx{t}, page.Items)
+		return handle(t)
 	})
 	if errors.Is(err, errCursorMoved) {
 		return true, nil // perhaps not to the end, and by a server that exits now

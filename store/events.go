@@ -73,6 +73,7 @@ var eventColumns = columns[activity.Event]{
 	{name: "claim", use: immutable, field: func(e *activity.Event) any { return &e.Claim }},
 	{name: "run", use: immutable, field: func(e *activity.Event) any { return &e.Run }},
 	{name: "point", use: immutable, field: func(e *activity.Event) any { return &e.Point }},
+	{name: "depth", use: immutable, field: func(e *activity.Event) any { return &e.Depth }},
 	{name: "message", use: immutable, field: func(e *activity.Event) any { return &e.Message }},
 	{name: "data", use: immutable, field: func(e *activity.Event) any { return (*rawObject)(&e.Data) }},
 }

@@ -23,7 +23,7 @@ type Retention struct {
 
 // Pruned counts what Prune has removed.
 type Pruned struct {
-	Events, Containers, Claims, Runs, Revisions int64
+	Events, Containers, Claims, Runs, Deliveries, Revisions int64
 }
 
 // prunable are the kinds of records that end. Records of a live claim, or of a
@@ -39,6 +39,10 @@ var prunable = []struct {
 			AND NOT EXISTS (SELECT 1 FROM claims WHERE claims.id = runs.claim AND claims.` + liveCondition + `)
 			AND NOT EXISTS (SELECT 1 FROM containers WHERE containers.id = runs.container AND containers.state <> 'destroyed')`,
 		func(p *Pruned) *int64 { return &p.Runs },
+	},
+	{
+		"deliveries", `state IN ('succeeded', 'failed', 'discarded') AND ended_at < $1`,
+		func(p *Pruned) *int64 { return &p.Deliveries },
 	},
 	{
 		"claims", `state IN ('released', 'failed') AND released_at < $1
@@ -72,8 +76,9 @@ func (db *DB) Prune(ctx context.Context, r Retention) (Pruned, error) {
 	return p, nil
 }
 
-// errNotPassed undoes a removal because a cursor was added in the meantime.
-var errNotPassed = errors.New("a cursor has not passed the event")
+// errNotPassed undoes a removal because a cursor was added, or a delivery was
+// retried, in the meantime.
+var errNotPassed = errors.New("the event is still needed")
 
 // pruneEvents removes the oldest events, up to the first that a cursor has not
 // passed. It only ever removes a prefix of the log, so that one number describes
@@ -104,6 +109,13 @@ func (db *DB) pruneEvents(ctx context.Context, r Retention, p *Pruned) error {
 	if passed.Valid {
 		end = min(end, passed.Int64)
 	}
+	var live sql.NullInt64 // the oldest event that is still to be delivered
+	if err := db.read.QueryRowContext(ctx, oldestLive).Scan(&live); err != nil {
+		return translateError(err)
+	}
+	if live.Valid {
+		end = min(end, live.Int64-1)
+	}
 	for pruned < end {
 		pruned = min(pruned+pruneChunk, end)
 		var n int64
@@ -116,11 +128,17 @@ func (db *DB) pruneEvents(ctx context.Context, r Retention, p *Pruned) error {
 			}
 			// A cursor is added by a transaction that holds the log's row, as this one
 			// does now: it is either seen here, or begins after what is removed.
-			behind, err := scanNumber(t.query(countBehind, pruned))
-			if err == nil && behind > 0 {
-				return errNotPassed
+			// So is a delivery that has just become live: that locks its event.
+			for _, needed := range []string{countBehind, countLiveUpTo} {
+				n, err := scanNumber(t.query(needed, pruned))
+				if err != nil {
+					return translateError(err)
+				}
+				if n > 0 {
+					return errNotPassed
+				}
 			}
-			return translateError(err)
+			return nil
 		})
 		if errors.Is(err, errNotPassed) {
 			return nil
@@ -182,11 +200,22 @@ const unusedRevisions = `DELETE FROM revisions WHERE updated_at < $1
 		WHERE containers.workload = revisions.workload AND containers.revision = revisions.revision
 			AND containers.state <> 'destroyed')`
 
-// pruneRevisions removes the revisions that no workload or container uses any
-// more.
+// unusedFiles removes the files that are not current and that no point in
+// progress needs.
+const unusedFiles = `DELETE FROM files WHERE updated_at < $1
+	AND updated_at < (SELECT max(newer.updated_at) FROM files AS newer WHERE newer.workload = files.workload)
+	AND NOT EXISTS (SELECT 1 FROM claims
+		WHERE claims.workload = files.workload AND claims.state IN ('pending', 'releasing'))
+	AND NOT EXISTS (SELECT 1 FROM containers
+		WHERE containers.workload = files.workload AND containers.state = 'destroying')`
+
+// pruneRevisions removes the revisions and files that nothing uses any more.
 func (db *DB) pruneRevisions(ctx context.Context, before time.Time, p *Pruned) error {
 	err := db.writer.update(ctx, func(t *tx) (err error) {
-		p.Revisions, err = t.exec(unusedRevisions, toNanos(before))
+		if p.Revisions, err = t.exec(unusedRevisions, toNanos(before)); err != nil {
+			return err
+		}
+		_, err = t.exec(unusedFiles, toNanos(before))
 		return err
 	})
 	if err != nil {

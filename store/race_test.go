@@ -51,6 +51,17 @@ func TestPostgresCursors(t *testing.T) {
 	storetest.Cursors(t, openDB(t, target), openDB(t, target))
 }
 
+// A server changes no delivery that another one attempts.
+func TestPostgresDeliveryOwners(t *testing.T) {
+	target := postgrestest.Schema(t)
+	first, second := openDB(t, target), openDB(t, target)
+	for _, db := range []*store.DB{first, second} {
+		_, err := db.Register(t.Context(), "here")
+		require.NoError(t, err)
+	}
+	storetest.DeliveryOwners(t, first, second)
+}
+
 func TestSQLiteRepeatedRace(t *testing.T) {
 	db := openIn(t, t.TempDir())
 	defer db.Close() //nolint:errcheck // only used for the race

@@ -270,6 +270,27 @@ func (o *rawObject) Scan(v any) error {
 // Value implements driver.Valuer.
 func (o *rawObject) Value() (driver.Value, error) { return string(*o), nil }
 
+// pairs stores names with values as JSON, and none as "".
+type pairs map[string]string
+
+// Scan implements sql.Scanner.
+func (p *pairs) Scan(v any) error {
+	s, err := str(v)
+	*p = nil
+	if err != nil || s == "" {
+		return err
+	}
+	return decode(s, p)
+}
+
+// Value implements driver.Valuer.
+func (p *pairs) Value() (driver.Value, error) {
+	if len(*p) == 0 {
+		return "", nil
+	}
+	return encode(*p)
+}
+
 func integer(v any) (int64, error) {
 	i, ok := v.(int64)
 	if !ok {

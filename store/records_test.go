@@ -11,6 +11,7 @@ import (
 
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/delivery"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/pool"
 )
@@ -49,6 +50,15 @@ func TestEveryFieldIsStored(t *testing.T) {
 		fill(t, &next, 2)
 		next.ID, next.Attempt, next.State = r.ID, r.Attempt, hooks.Lost
 		checkStored(t, runColumns, insertRun, updateRun, selectRuns, r, next, 0)
+	})
+	t.Run("deliveries", func(t *testing.T) {
+		d := delivery.Delivery{}
+		fill(t, &d, 1)
+		d.State = delivery.Failed
+		next := d
+		fill(t, &next, 2)
+		next.ID, next.State = d.ID, delivery.Discarded
+		checkStored(t, deliveryColumns, insertDelivery, updateDelivery, selectDeliveries, d, next, "owner")
 	})
 	t.Run("workloads", func(t *testing.T) {
 		r := pool.Record{}

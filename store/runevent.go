@@ -54,12 +54,17 @@ func withReason(words string) func(hooks.Run) string {
 // runEvent returns the event of a run that has reached its state.
 func runEvent(r hooks.Run) activity.Event {
 	state := runStateEvents[r.State]
-	subject := fmt.Sprintf("%s hook %q", r.Point, r.Hook)
+	subject := fmt.Sprintf("%s hook %q", r.Occasion(), r.Hook)
 	if r.Attempt > 1 {
 		subject += fmt.Sprintf(" (attempt %d)", r.Attempt)
 	}
+	depth := 0
+	if r.Event != "" {
+		depth = 1 // only events of depth 0 are delivered
+	}
 	return activity.Event{
-		Type: state.event, Workload: r.Workload, Container: r.Container, Tenant: r.Tenant,
+		Depth: depth,
+		Type:  state.event, Workload: r.Workload, Container: r.Container, Tenant: r.Tenant,
 		Claim: r.Claim, Run: r.ID, Point: string(r.Point),
 		Message: subject + " " + state.words(r),
 		Data:    activity.Data(runData(r)),
@@ -70,12 +75,12 @@ func runEvent(r hooks.Run) activity.Event {
 func runData(r hooks.Run) any {
 	if r.State == hooks.Running || r.State == hooks.Skipped {
 		return activity.HookStartedData{
-			Point: string(r.Point), Hook: r.Hook, Index: r.Index, Attempt: r.Attempt,
+			Point: string(r.Point), Event: r.Event, Seq: r.Seq, Hook: r.Hook, Index: r.Index, Attempt: r.Attempt,
 			Action: string(r.Kind), Command: r.Command, State: string(r.State), Error: r.Error,
 		}
 	}
 	return activity.HookEndedData{
-		Point: string(r.Point), Hook: r.Hook, Index: r.Index, Attempt: r.Attempt,
+		Point: string(r.Point), Event: r.Event, Seq: r.Seq, Hook: r.Hook, Index: r.Index, Attempt: r.Attempt,
 		Action: string(r.Kind), Command: r.Command, State: string(r.State), Error: r.Error,
 		ExitCode: r.ExitCode, Signal: r.Signal, TimedOut: r.TimedOut, Killed: r.Killed, LeakedProcesses: r.Leaked,
 		DurationMS: r.Duration, Stdout: excerpt(r.Stdout), Stderr: excerpt(r.Stderr),

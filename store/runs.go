@@ -18,6 +18,8 @@ var runColumns = columns[hooks.Run]{
 	{name: "id", use: key, field: func(r *hooks.Run) any { return &r.ID }},
 	{name: "attempt", use: key, field: func(r *hooks.Run) any { return &r.Attempt }},
 	{name: "point", use: immutable, field: func(r *hooks.Run) any { return (*string)(&r.Point) }},
+	{name: "event", use: immutable, field: func(r *hooks.Run) any { return &r.Event }},
+	{name: "seq", use: immutable, field: func(r *hooks.Run) any { return &r.Seq }},
 	{name: "hook", use: immutable, field: func(r *hooks.Run) any { return &r.Hook }},
 	{name: "place", use: immutable, field: func(r *hooks.Run) any { return &r.Index }},
 	{name: "kind", use: immutable, field: func(r *hooks.Run) any { return (*string)(&r.Kind) }},
@@ -31,6 +33,8 @@ var runColumns = columns[hooks.Run]{
 	{name: "stdout", field: func(r *hooks.Run) any { return object[runtime.Output]{&r.Stdout} }},
 	{name: "stderr", field: func(r *hooks.Run) any { return object[runtime.Output]{&r.Stderr} }},
 	{name: "error", field: func(r *hooks.Run) any { return (*text)(&r.Error) }},
+	{name: "file", use: immutable, field: func(r *hooks.Run) any { return &r.File }},
+	{name: "captured", field: func(r *hooks.Run) any { return (*pairs)(&r.Values) }},
 	{name: "started_at", use: immutable, field: func(r *hooks.Run) any { return (*nanos)(&r.StartedAt) }},
 	{name: "ended_at", field: func(r *hooks.Run) any { return nullNanos{&r.EndedAt} }},
 	{name: "duration", field: func(r *hooks.Run) any { return &r.Duration }},
@@ -45,15 +49,18 @@ var (
 	// endRun changes nothing when the run has already ended.
 	endRun = updateRun.text + ` AND ` + runningCondition
 	// The first running attempt of a claim, or of a container.
-	runningOfClaim     = selectRuns + ` WHERE claim = $1 AND claim <> '' AND ` + runningCondition + orderRuns + ` LIMIT 1`
-	runningInContainer = selectRuns + ` WHERE container = $1 AND container <> '' AND ` + runningCondition + orderRuns + ` LIMIT 1`
+	runningOfClaim     = selectRuns + ` WHERE claim = $1 AND claim <> '' AND ` + runningCondition + inContainerCondition + orderRuns + ` LIMIT 1`
+	runningInContainer = selectRuns + ` WHERE container = $1 AND container <> '' AND ` + runningCondition + inContainerCondition + orderRuns + ` LIMIT 1`
 )
 
 const (
 	// runningCondition is the condition of the index on running attempts, word
 	// for word.
 	runningCondition = `state = 'running'`
-	orderRuns        = ` ORDER BY id, attempt`
+	// inContainerCondition leaves out requests of event hooks: their claim or
+	// container may have ended long before.
+	inContainerCondition = ` AND (event = '' OR kind IN ('command', 'script'))`
+	orderRuns            = ` ORDER BY id, attempt`
 	// A claim or container cannot end while a run is added to it, nor the
 	// reverse.
 	claimEnded     = `SELECT NOT (` + liveCondition + `) FROM claims WHERE id = $1` + forShare
@@ -208,6 +215,9 @@ func runQuery(f hooks.RunFilter) (string, []any) {
 	}
 	if slices.Equal(f.States, []hooks.RunState{hooks.Running}) {
 		w.add(runningCondition)
+	}
+	if f.Captured {
+		w.add(`captured <> ''`)
 	}
 	if f.After != "" {
 		w.add("id > " + w.arg(f.After))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/workload"
 )
 
 var _ pool.Workloads = (*DB)(nil)
@@ -20,6 +21,7 @@ var workloadColumns = columns[pool.Record]{
 	{name: "min_idle", field: func(r *pool.Record) any { return &r.MinIdle }},
 	{name: "max_size", field: func(r *pool.Record) any { return &r.MaxSize }},
 	{name: "draining", field: func(r *pool.Record) any { return (*flag)(&r.Draining) }},
+	{name: "event_hooks", field: func(r *pool.Record) any { return object[map[string]int64]{&r.EventHooks} }},
 	{name: "deleting", field: func(r *pool.Record) any { return (*flag)(&r.Deleting) }},
 	{name: "created_at", use: immutable, field: func(r *pool.Record) any { return (*nanos)(&r.CreatedAt) }},
 	{name: "updated_at", field: func(r *pool.Record) any { return (*nanos)(&r.UpdatedAt) }},
@@ -39,11 +41,16 @@ const (
 	// touchOldRevision records when a revision was last current.
 	touchOldRevision = `UPDATE revisions SET updated_at = $2
 		WHERE workload = $1 AND revision = (SELECT revision FROM workloads WHERE id = $1)`
+	putFile = `INSERT INTO files (workload, file, source, updated_at) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (workload, file) DO UPDATE SET updated_at = excluded.updated_at`
+	selectFile     = `SELECT source FROM files WHERE workload = $1 AND file = $2`
+	deleteFiles    = `DELETE FROM files WHERE workload = $1`
 	selectRevision = `SELECT source, dir, updated_at FROM revisions WHERE workload = $1 AND revision = $2`
 	// A workload that was applied again in the meantime is no longer being
 	// deleted.
 	deleteWorkload  = `DELETE FROM workloads WHERE id = $1 AND deleting = 1`
 	selectUpdatedAt = `SELECT updated_at FROM workloads WHERE id = $1`
+	selectVersion   = `SELECT updated_at, event_hooks NOT IN ('{}', 'null') FROM workloads WHERE id = $1`
 	deleteRevisions = `DELETE FROM revisions WHERE workload = $1`
 )
 
@@ -54,7 +61,8 @@ func (db *DB) PutWorkload(ctx context.Context, r pool.Record, events ...activity
 		r.Source = []byte{}
 	}
 	err := db.writer.update(ctx, func(t *tx) error {
-		if err := checkUnchanged(t, r); err != nil {
+		hadEventHooks, err := checkUnchanged(t, r)
+		if err != nil {
 			return err
 		}
 		if err := t.execLater(touchOldRevision, r.ID, toNanos(t.now)); err != nil {
@@ -62,10 +70,20 @@ func (db *DB) PutWorkload(ctx context.Context, r pool.Record, events ...activity
 		}
 		changed := r
 		changed.CreatedAt, changed.UpdatedAt = t.now, t.now
+		hooks := eventHooksChange{before: hadEventHooks, after: len(r.EventHooks) > 0}
+		if changed.EventHooks, err = hooks.begin(t, r.EventHooks); err != nil {
+			return err
+		}
 		if err := execLater(t, putWorkload, &changed); err != nil {
 			return err
 		}
+		if err := hooks.end(t); err != nil {
+			return err
+		}
 		if err := t.execLater(putRevision, r.ID, r.Revision, r.Source, r.Dir, toNanos(t.now)); err != nil {
+			return err
+		}
+		if err := t.execLater(putFile, r.ID, workload.FileID(r.Source), r.Source, toNanos(t.now)); err != nil {
 			return err
 		}
 		return addWorkloadEvents(t, r.ID, events)
@@ -77,20 +95,21 @@ func (db *DB) PutWorkload(ctx context.Context, r pool.Record, events ...activity
 }
 
 // checkUnchanged returns an error if the record has changed since the caller
-// read it, and locks it against other changes.
-func checkUnchanged(t *tx, r pool.Record) error {
+// read it, and locks it against other changes. It reports whether the record has
+// event hooks.
+func checkUnchanged(t *tx, r pool.Record) (hasEventHooks bool, err error) {
 	if err := t.lockWorkload(r.ID); err != nil {
-		return err
+		return false, err
 	}
 	var at int64
-	err := t.query(selectUpdatedAt, r.ID).Scan(&at)
+	err = t.query(selectVersion, r.ID).Scan(&at, &hasEventHooks)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return translateError(err)
+		return false, translateError(err)
 	}
 	if at != toNanos(r.UpdatedAt) {
-		return fmt.Errorf("%w: it was changed concurrently", pool.ErrConflict)
+		return false, fmt.Errorf("%w: it was changed concurrently", pool.ErrConflict)
 	}
-	return nil
+	return hasEventHooks, nil
 }
 
 // Workload returns one record.
@@ -120,6 +139,20 @@ func (db *DB) Revision(ctx context.Context, workload, revision string) (pool.Rec
 	return r, nil
 }
 
+// File returns the content of a workload file that was applied.
+func (db *DB) File(ctx context.Context, workload, file string) ([]byte, error) {
+	source, err := queryRow(ctx, db, scanSource, selectFile, sanitizeText(workload), file)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = pool.ErrWorkloadNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read file %s of workload %s: %w", file, workload, err)
+	}
+	return source, nil
+}
+
+func scanSource(r row) (source []byte, err error) { return source, r.Scan(&source) }
+
 // RemoveWorkload removes the record of a workload that has no container.
 func (db *DB) RemoveWorkload(ctx context.Context, id string, events ...activity.Event) error {
 	err := db.writer.update(ctx, func(t *tx) error {
@@ -133,6 +166,10 @@ func (db *DB) RemoveWorkload(ctx context.Context, id string, events ...activity.
 		if left > 0 {
 			return fmt.Errorf("%w: %d containers are left", pool.ErrInUse, left)
 		}
+		hooks, err := eventHooksToRemove(t, id)
+		if err != nil {
+			return err
+		}
 		n, err := t.exec(deleteWorkload, id)
 		if err != nil {
 			return err
@@ -143,7 +180,13 @@ func (db *DB) RemoveWorkload(ctx context.Context, id string, events ...activity.
 		if err := t.execLater(deleteRevisions, id); err != nil {
 			return err
 		}
+		if err := t.execLater(deleteFiles, id); err != nil {
+			return err
+		}
 		if err := t.execLater(deleteBreaker, id); err != nil {
+			return err
+		}
+		if err := hooks.end(t); err != nil {
 			return err
 		}
 		return addWorkloadEvents(t, id, events)

@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"fmt"
 	"path"
 	"strings"
 	"time"
@@ -39,8 +38,10 @@ func (f *file) workload() *Workload {
 		Isolation: runtime.Isolation{
 			Runtime: f.Runtime, SecurityOpt: f.SecurityOpt, UsernsMode: f.UsernsMode, NetworkMode: f.NetworkMode,
 		},
-		Sync:  f.sync(),
-		Hooks: map[hooks.Point][]hooks.Hook{},
+		Sync:      f.sync(),
+		Hooks:     map[hooks.Point][]hooks.Hook{},
+		Secrets:   f.Secrets.secrets(),
+		Workspace: f.Workspace, HooksFrom: f.HooksFrom, cleared: f.Hooks.cleared, ImageHooks: f.ImageHooks,
 	}
 	if w.Name == "" {
 		w.Name = w.ID
@@ -48,11 +49,7 @@ func (f *file) workload() *Workload {
 	for _, v := range f.volumes() {
 		w.Volumes = append(w.Volumes, v.Volume)
 	}
-	for point, list := range f.Hooks {
-		for i, h := range list {
-			w.Hooks[point] = append(w.Hooks[point], h.hook(fmt.Sprintf("%s[%d]", point, i)))
-		}
-	}
+	f.addHooks(w)
 	w.boundPreDestroy()
 	return w
 }
@@ -81,25 +78,6 @@ func (h *healthcheckFile) healthcheck() *Healthcheck {
 		StartPeriod: time.Duration(h.StartPeriod),
 		Retries:     h.Retries,
 	}
-}
-
-func (h hookFile) hook(name string) hooks.Hook {
-	if h.Name != "" {
-		name = h.Name
-	}
-	hook := hooks.Hook{
-		Name: name, Timeout: time.Duration(h.Timeout), OnError: hooks.OnError(h.OnError), Idempotent: h.Idempotent,
-		Action: hooks.Command{
-			Args: h.Command, User: string(h.User), Workdir: h.Workdir, Environment: h.Environment,
-		},
-	}
-	if hook.OnError == hooks.Retry {
-		hook.Retries = hooks.DefaultRetries
-		if h.Retries != nil {
-			hook.Retries = *h.Retries
-		}
-	}
-	return hook
 }
 
 // placedVolume is a volume and its path in the file.

@@ -31,20 +31,26 @@ func (d *decoder) check(f *file) {
 	d.checkVolumes(f)
 	d.checkSync(f)
 	d.checkHooks(f)
+	if f.HooksFrom == f.ID && f.ID != "" {
+		d.addErrorAt("hooks_from", "is this workload itself", "name another workload")
+	}
 }
 
 // addErrorAt adds an error at a path, unless there is one. Its position is that
 // of the value, or of the nearest enclosing mapping.
 func (d *decoder) addErrorAt(at, message, hint string) {
-	nearest := at
-	for d.nodes[nearest] == nil && nearest != "" {
-		nearest = nearest[:max(strings.LastIndexAny(nearest, ".["), 0)]
+	d.addError(d.nearest(at), at, message, hint)
+}
+
+// nearest returns the node at a path, or that of the nearest enclosing mapping.
+func (d *decoder) nearest(at string) *yaml.Node {
+	for d.nodes[at] == nil && at != "" {
+		at = at[:max(strings.LastIndexAny(at, ".["), 0)]
 	}
-	n := d.nodes[nearest]
-	if n == nil {
-		n = &yaml.Node{}
+	if n := d.nodes[at]; n != nil {
+		return n
 	}
-	d.addError(n, at, message, hint)
+	return &yaml.Node{}
 }
 
 func (d *decoder) checkVolumes(f *file) {

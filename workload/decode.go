@@ -16,6 +16,7 @@ import (
 type decoder struct {
 	file    string
 	errs    ValidationErrors
+	notes   []Note
 	nodes   map[string]*yaml.Node // of each value that was read, by path
 	invalid map[string]bool       // the paths that have an error
 }
@@ -94,7 +95,7 @@ func (d *decoder) readStruct(n *yaml.Node, at string, v reflect.Value, r rule) {
 		if key, ok := r.keys[f.name]; ok {
 			f.rule = key
 		}
-		d.readField(n, at, f, given, v.Field(f.index))
+		d.readField(n, at, f, given, v.FieldByIndex(f.index))
 	}
 }
 
@@ -157,7 +158,11 @@ func (d *decoder) readList(n *yaml.Node, at string, v reflect.Value, r rule) {
 // unknown adds an error for a key that is not a field.
 func (d *decoder) unknown(key *yaml.Node, at string, candidates []string) {
 	child := keyOf(at, key.Value)
-	if instead, ok := unsupportedKeys[child]; ok {
+	instead, ok := unsupportedKeys[child]
+	if i := strings.LastIndexByte(at, '.'); !ok {
+		instead, ok = unsupportedKeys["*."+keyOf(at[i+1:], key.Value)] // of an element of a list
+	}
+	if ok {
 		d.addError(key, child, "is not used here", instead)
 		return
 	}

@@ -58,8 +58,9 @@ func (e *DuplicateIDError) Error() string {
 }
 
 // scan reads the directory once and returns the changes since the last scan:
-// removals first, then the others by file. It returns an error only if the
-// directory itself cannot be read; then there are no changes.
+// removals first, then the others by file, and a workload after the one that it
+// copies hooks from. It returns an error only if the directory itself cannot be
+// read; then there are no changes.
 func (f *Directory) scan(dir string) ([]Change, error) {
 	files, err := listFiles(dir)
 	if err != nil {
@@ -81,7 +82,7 @@ func (f *Directory) scan(dir string) ([]Change, error) {
 	}
 	f.resolveConflicts()
 
-	return append(f.removals(), f.changes(prior)...), nil
+	return append(f.removals(), parentsFirst(f.changes(prior))...), nil
 }
 
 // removals returns the changes for ids that are not active any more, sorted.
@@ -120,6 +121,22 @@ func (f *Directory) changes(prior map[string]string) []Change {
 		}
 		f.published[e.active.ID] = publishedWorkload{file, e.active.Source}
 	}
+	return changes
+}
+
+// parentsFirst moves each workload behind the one that it copies hooks from.
+func parentsFirst(changes []Change) []Change {
+	byID := map[string]*Workload{}
+	for _, c := range changes {
+		byID[c.ID] = c.Workload
+	}
+	depth := func(c Change) (n int) {
+		for w := c.Workload; w != nil && w.HooksFrom != "" && n < len(changes); w = byID[w.HooksFrom] {
+			n++ // workloads can name each other
+		}
+		return n
+	}
+	slices.SortStableFunc(changes, func(a, b Change) int { return cmp.Compare(depth(a), depth(b)) })
 	return changes
 }
 

@@ -23,7 +23,7 @@ const docsFile = "../docs/workload-file.md"
 // tables returns the generated parts of the documentation, by the name in their
 // marker.
 func tables() map[string]string {
-	all := map[string]string{"points": pointsTable(), "unsupported keys": unsupportedKeysTable()}
+	all := map[string]string{"points": pointsTable(), "unsupported keys": unsupportedKeysTable(), "aliases": aliasesTable()}
 	for name, t := range mappings {
 		all[name] = table(t)
 	}
@@ -48,6 +48,14 @@ var mappings = map[string]reflect.Type{
 	"mapping":       reflect.TypeFor[mappingFile](),
 	"policy":        reflect.TypeFor[policyFile](),
 	"hook":          reflect.TypeFor[hookFile](),
+	"http":          reflect.TypeFor[requestFile](),
+	"webhook":       reflect.TypeFor[webhookFile](),
+	"auth":          reflect.TypeFor[authFields](),
+	"hook limits":   reflect.TypeFor[hookLimitsFile](),
+	"stop on":       reflect.TypeFor[stopOnFile](),
+	"secret":        reflect.TypeFor[secretFile](),
+	"listed hook":   reflect.TypeFor[listedHookFile](),
+	"listed secret": reflect.TypeFor[listedSecretFile](),
 }
 
 // typeNames are the names of the types of values.
@@ -62,6 +70,13 @@ var typeNames = map[reflect.Type]string{
 	reflect.TypeFor[prefixTemplate](): "text",
 	reflect.TypeFor[sinkFile]():       "mapping",
 	reflect.TypeFor[hooksFile]():      "mapping",
+	reflect.TypeFor[shellArgs]():      "list of text",
+	reflect.TypeFor[options]():        "mapping",
+	reflect.TypeFor[headersFile]():    "mapping",
+	reflect.TypeFor[captureFile]():    "mapping",
+	reflect.TypeFor[authFile]():       "mapping or text",
+	reflect.TypeFor[secretMap]():      "mapping",
+	reflect.TypeFor[listedAction]():   "mapping",
 }
 
 func typeNameOf(t reflect.Type) string {
@@ -123,7 +138,7 @@ func table(t reflect.Type) string {
 		if f.alias != "" {
 			doc += " Alias: `" + f.alias + "`."
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.name, typeNameOf(t.Field(f.index).Type), defaultText, strings.ReplaceAll(doc, "|", "\\|"))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.name, typeNameOf(t.FieldByIndex(f.index).Type), defaultText, strings.ReplaceAll(doc, "|", "\\|"))
 	}
 	return b.String()
 }
@@ -133,6 +148,26 @@ func pointsTable() string {
 	b.WriteString("| point | when the hooks run, and what a failure does |\n|---|---|\n")
 	for _, p := range hooks.Points() {
 		fmt.Fprintf(&b, "| `%s` | %s |\n", p.Point, p.Doc)
+	}
+	return b.String()
+}
+
+// aliasesTable has the aliases of events of which this version records some.
+func aliasesTable() string {
+	var b strings.Builder
+	b.WriteString("| name | types |\n|---|---|\n")
+	for _, a := range hooks.EventAliases() {
+		var types []string
+		for _, name := range a.Types {
+			if isRecorded(name) {
+				types = append(types, "`"+name+"`")
+			}
+		}
+		if len(types) == 0 && a.Types != nil {
+			continue
+		}
+		names := "`" + strings.Join(append([]string{a.Name}, a.Aliases...), "`, `") + "`"
+		fmt.Fprintf(&b, "| %s | %s |\n", names, strings.TrimSpace(a.Doc+" "+strings.Join(types, ", ")))
 	}
 	return b.String()
 }

@@ -143,7 +143,7 @@ var invalidFiles = []struct{ name, source, field, wantText string }{
 	{"interval", fileWith("volumes: {state: {target: /a}}\nsync: {sink: {type: file, path: /s}, policy: {interval: 5}}"), "sync.policy.interval", "less than 1s"},
 
 	{"unknown point", fileWith("hooks: {post-claim: []}"), "hooks.post-claim", "did you mean post_claim?"},
-	{"point is text", fileWith("hooks: {post_claim: ls}"), "hooks.post_claim", "not a list"},
+	{"point is a number", fileWith("hooks: {post_claim: 5}"), "hooks.post_claim", "not a list"},
 	{"hook is text", fileWith("hooks: {post_claim: [ls]}"), "hooks.post_claim[0]", "not a mapping"},
 	{"hook without a command", fileWith("hooks: {post_claim: [{name: x}]}"), "hooks.post_claim[0].command", "is missing"},
 	{"hook names", fileWith("hooks: {post_claim: [{name: x, command: [a]}, {name: x, command: [b]}]}"), "hooks.post_claim[1].name", "unique within a point"},
@@ -163,17 +163,22 @@ var invalidFiles = []struct{ name, source, field, wantText string }{
 func TestParseRejects(t *testing.T) {
 	for _, c := range invalidFiles {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := Parse([]byte(c.source), "w.yaml")
-			var invalid ValidationErrors
-			require.True(t, errors.As(err, &invalid), "got %v", err)
-			require.Len(t, invalid, 1, "got %v", err)
-			f := invalid[0]
-			require.Equal(t, c.field, f.Field, "got %v", err)
-			require.Contains(t, f.Message+" "+f.Hint, c.wantText)
-			require.Positive(t, f.Line)
-			require.Positive(t, f.Column)
+			requireOneError(t, c.source, c.field, c.wantText)
 		})
 	}
+}
+
+func requireOneError(t *testing.T, source, field, wantText string) {
+	t.Helper()
+	_, err := Parse([]byte(source), "w.yaml")
+	var invalid ValidationErrors
+	require.True(t, errors.As(err, &invalid), "got %v", err)
+	require.Len(t, invalid, 1, "got %v", err)
+	f := invalid[0]
+	require.Equal(t, field, f.Field, "got %v", err)
+	require.Contains(t, f.Message+" "+f.Hint, wantText)
+	require.Positive(t, f.Line)
+	require.Positive(t, f.Column)
 }
 
 // Input that expands to much more, or is deeply nested, is rejected quickly.

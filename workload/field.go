@@ -9,7 +9,7 @@ import (
 
 // field is one key of a mapping, as described by the tags of a struct in file.go.
 type field struct {
-	index    int
+	index    []int // of the field, perhaps in an embedded struct
 	name     string
 	alias    string
 	doc      string
@@ -50,13 +50,20 @@ var fieldsByType = sync.OnceValue(func() map[reflect.Type][]field {
 			return
 		}
 		all[t] = readTags(t)
-		for i := range t.NumField() {
-			add(t.Field(i).Type)
+		for _, f := range all[t] {
+			add(t.FieldByIndex(f.index).Type)
 		}
 	}
 	add(reflect.TypeFor[file]())
 	// Structs within types that have their own decoder.
 	add(reflect.TypeFor[hookFile]())
+	add(reflect.TypeFor[listedHookFile]())
+	add(reflect.TypeFor[authFields]())
+	add(reflect.TypeFor[secretFile]())
+	add(reflect.TypeFor[listedSecretFile]())
+	for _, kind := range listedActions {
+		add(kind.field(new(listedAction)).Type())
+	}
 	for _, kind := range sinkKinds {
 		add(kind.field(new(sinkFile)).Type())
 	}
@@ -67,11 +74,14 @@ var fieldsByType = sync.OnceValue(func() map[reflect.Type][]field {
 func fieldsOf(t reflect.Type) []field { return fieldsByType()[t] }
 
 func readTags(t reflect.Type) []field {
-	fields := make([]field, 0, t.NumField())
-	for i := range t.NumField() {
-		tag := t.Field(i).Tag
+	var fields []field
+	for _, sf := range reflect.VisibleFields(t) {
+		if sf.Anonymous {
+			continue // its fields follow
+		}
+		tag := sf.Tag
 		f := field{
-			index: i, name: tag.Get("yaml"), alias: tag.Get("alias"), doc: tag.Get("doc"),
+			index: sf.Index, name: tag.Get("yaml"), alias: tag.Get("alias"), doc: tag.Get("doc"),
 			required: tag.Get("required") == "true",
 			rule: rule{
 				hint: tag.Get("hint"), min: tag.Get("min"), max: tag.Get("max"),

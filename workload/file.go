@@ -20,7 +20,7 @@ type file struct {
 	Name        string           `yaml:"name" pattern:"^[^\\x00-\\x1f\\x7f]{1,200}$" hint:"1 to 200 characters on one line" doc:"A display name. Default: the id."`
 	Image       string           `yaml:"image" required:"true" pattern:"^[^\\s\\x00-\\x1f\\x7f]{1,512}$" hint:"an image reference without spaces" doc:"The image of the containers."`
 	Command     argv             `yaml:"command" doc:"The main process, one argument per element. Default: the image's."`
-	Environment environment      `yaml:"environment" doc:"Added to the image's environment: a mapping, or a list of NAME=value."`
+	Environment environment      `yaml:"environment" alias:"env" doc:"Added to the image's environment: a mapping, or a list of NAME=value."`
 	User        userSpec         `yaml:"user" doc:"The user of the main process and the hooks: a uid, uid:gid, name or name:group. Default: the image's. 64997 is reserved for Hostler."`
 	ReadOnly    bool             `yaml:"read_only" default:"false" doc:"Makes the root filesystem read-only. Only volumes and temporary filesystems are then writable, and a container can nearly always be wiped for another tenant."`
 	StopSignal  string           `yaml:"stop_signal" doc:"The signal that stops the main process when the container is destroyed, such as SIGUSR1. Default: the image's, else SIGTERM."`
@@ -38,7 +38,13 @@ type file struct {
 	Pool        poolFile         `yaml:"pool" doc:"The number of containers, and how they are reused."`
 	Restart     string           `yaml:"restart" default:"on_change" enum:"on_change,always,never" doc:"When a claim restarts the main process: if files were written or wiped, always, or only if a wipe has terminated it."`
 	Sync        *syncFile        `yaml:"sync" doc:"How a tenant's state is kept between claims. Without it, no state is kept."`
-	Hooks       hooksFile        `yaml:"hooks" doc:"Commands that run in the container at points of its lifecycle."`
+	Workspace   string           `yaml:"workspace" pattern:"^/" hint:"an absolute path" doc:"The directory that scripts of hooks start in. Default: the target of the state volume, else the container's working directory."`
+	Secrets     secretMap        `yaml:"secrets" doc:"Secrets of the server that requests of hooks may use, by name: where each is."`
+	Hooks       hooksFile        `yaml:"hooks" alias:"lifecycle_hooks" doc:"Actions at points of the lifecycle of a container or a claim, and for events."`
+	HooksFrom   string           `yaml:"hooks_from" pattern:"^[a-z][a-z0-9-]{0,62}$" hint:"the id of a workload" doc:"A workload whose hooks are copied when this file is applied. A hook of this file replaces that of the same name; an empty list removes those of a point."`
+	ImageHooks  bool             `yaml:"image_hooks" default:"false" doc:"Run the executables /etc/hostler/hooks/POINT and /etc/hostler/hooks/POINT.d/* of the image before the hooks of a point, in order of their names."`
+	Harness     string           `yaml:"harness" doc:"Of other formats: it has no effect."`
+	HarnessConf string           `yaml:"default_harness_config" doc:"Of other formats: it has no effect."`
 }
 
 type healthcheckFile struct {
@@ -158,18 +164,6 @@ type policyFile struct {
 	Manual    bool     `yaml:"manual" default:"true" doc:"Allow uploads on request."`
 }
 
-type hookFile struct {
-	Name        string      `yaml:"name" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$" hint:"letters, digits, dots, dashes and underscores, at most 63" doc:"Unique within its point. Default: the point and the index, such as post_claim[0]."`
-	Command     argv        `yaml:"command" required:"true" doc:"The command, one argument per element. No shell is added."`
-	Timeout     duration    `yaml:"timeout" default:"30s" min:"1ms" max:"10m" doc:"The timeout of one attempt. After it, the command and all processes that it started are terminated."`
-	OnError     string      `yaml:"on_error" default:"fail" enum:"fail,continue,retry" doc:"After a failure: the point fails, the next hook runs, or the hook is retried and then fails."`
-	Idempotent  bool        `yaml:"idempotent" doc:"Run the hook again if the server was killed while it ran and its outcome is unknown. Otherwise it fails then."`
-	Retries     *int        `yaml:"retries" min:"1" max:"5" doc:"The max number of retries, after 1 s, 2 s, 4 s and so on. Default: 1; only with on_error: retry."`
-	User        userSpec    `yaml:"user" doc:"The user of the hook. Default: the container's user."`
-	Workdir     string      `yaml:"workdir" pattern:"^/" hint:"an absolute path" doc:"The working directory. Default: the container's."`
-	Environment environment `yaml:"environment" doc:"Added to the container's environment: a mapping, or a list of NAME=value. Names that begin with HOSTLER_ are reserved."`
-}
-
 // unsupportedKeys has hints for keys of compose, and of the formats that this
 // format is based on, that are not supported.
 var unsupportedKeys = map[string]string{
@@ -190,4 +184,9 @@ var unsupportedKeys = map[string]string{
 	"sync.sink.access_key_id":       "secrets do not belong in the file: write credentials",
 	"sync.sink.secret_access_key":   "secrets do not belong in the file: write credentials",
 	"sync.sink.rclone_flags":        "Hostler does not use rclone: remove it",
+	"secure":                        "this version has no guards: remove it",
+	"*.webhook.method":              "a webhook is always a POST: remove it, or write http",
+	"*.webhook.auth":                "a webhook has no auth: write sign, or http with auth",
+	"*.action.method":               "only http has a method: a webhook is always a POST",
+	"*.action.auth":                 "only http has auth",
 }

@@ -7,11 +7,13 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Parse parses a workload file, YAML or JSON. The name of the file is used only
-// in errors. The error is always a ValidationErrors: all errors of the file, or
+// Parse parses a workload file, YAML or JSON, or the front matter of a Markdown
+// file. The name of the file is used in errors, and its extension shows whether it
+// is Markdown. The error is always a ValidationErrors: all errors of the file, or
 // only its syntax error. Parse does not check that seeds exist: it does not have
 // their directory.
 func Parse(source []byte, name string) (*Workload, error) {
+	source = frontMatter(source, name)
 	d, f, err := decode(source, name)
 	if err != nil {
 		return nil, err
@@ -21,8 +23,9 @@ func Parse(source []byte, name string) (*Workload, error) {
 		return nil, d.errs.sortAndLimit()
 	}
 	w := f.workload()
+	w.Notes = d.sortedNotes()
 	w.Source = bytes.Clone(source)
-	w.Revision = revision(w)
+	w.Revision, w.File = revision(w), FileID(source)
 	return w, nil
 }
 

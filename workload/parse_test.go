@@ -32,7 +32,7 @@ func execAction(args ...string) hooks.Command { return hooks.Command{Args: args}
 func TestParseAllFields(t *testing.T) {
 	w := parseAccepted(t, "whole.yaml")
 	require.Len(t, w.Revision, revisionLen)
-	w.Revision, w.Source = "", nil
+	w.Revision, w.File, w.Source = "", "", nil
 	require.Equal(t, &Workload{
 		ID: "openclaw", Name: "OpenClaw Agent", Image: "ghcr.io/openclaw/openclaw:latest",
 		Command: []string{"node", "server.js"}, Environment: map[string]string{"LOG_LEVEL": "info"},
@@ -69,7 +69,7 @@ func TestParseAllFields(t *testing.T) {
 // Omitted keys have their documented defaults.
 func TestParseDefaults(t *testing.T) {
 	w := parseAccepted(t, "minimal.yaml")
-	w.Revision, w.Source = "", nil
+	w.Revision, w.File, w.Source = "", "", nil
 	require.Equal(t, &Workload{
 		ID: "minimal", Name: "minimal", Image: "alpine",
 		Limits:  runtime.Limits{CPUs: 1, Memory: 512 << 20, PIDs: 512},
@@ -122,11 +122,11 @@ func TestParseComposeForms(t *testing.T) {
 	require.Equal(t, runtime.Limits{CPUs: 0.5, Memory: 512 << 20, PIDs: 512}, w.Limits)
 	first, second := w.Hooks[hooks.PostClaim][0], w.Hooks[hooks.PostClaim][1]
 	require.Equal(t, 90*time.Second, first.Timeout)
-	require.Equal(t, map[string]string{"PORT": "8080", "DEBUG": "true", "RATIO": "1.50", "DAY": "2024-01-01", "HEX": "0x10"}, first.Action.(hooks.Command).Environment)
+	require.Equal(t, map[string]string{"PORT": "8080", "DEBUG": "true", "RATIO": "1.50", "DAY": "2024-01-01", "HEX": "0x10"}, texts(first.Action.(hooks.Command).Environment))
 	require.Equal(t, "second", second.Name)
 	require.Equal(t, []string{"env"}, second.Action.(hooks.Command).Args)
-	require.Equal(t, "9090", second.Action.(hooks.Command).Environment["PORT"])
-	require.Equal(t, "true", second.Action.(hooks.Command).Environment["DEBUG"])
+	require.Equal(t, "9090", second.Action.(hooks.Command).Environment["PORT"].String())
+	require.Equal(t, "true", second.Action.(hooks.Command).Environment["DEBUG"].String())
 }
 
 // JSON as encoders write it is a workload file: tabs, \/ and surrogate pairs.

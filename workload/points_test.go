@@ -16,11 +16,15 @@ import (
 // documented ones, which editors show, are those of every point without its own.
 func TestTimeoutsOfPoints(t *testing.T) {
 	for _, p := range hooks.Points() {
-		w, err := Parse([]byte(fileWith(fmt.Sprintf("hooks: {%s: [{command: [a]}, {command: [a], timeout: %s}]}", p.Point, p.MaxTimeout))), "")
+		action := "command: [a]"
+		if p.NotStarted {
+			action = "builtin: log"
+		}
+		w, err := Parse([]byte(fileWith(fmt.Sprintf("hooks: {%s: [{%[2]s}, {%[2]s, timeout: %[3]s}]}", p.Point, action, p.MaxTimeout))), "")
 		require.NoError(t, err, p.Point)
 		require.Equal(t, p.DefaultTimeout, w.Hooks[p.Point][0].Timeout)
 		require.Equal(t, p.MaxTimeout, w.Hooks[p.Point][1].Timeout)
-		_, err = Parse([]byte(fileWith(fmt.Sprintf("hooks: {%s: [{command: [a], timeout: %s}]}", p.Point, p.MaxTimeout+time.Second))), "")
+		_, err = Parse([]byte(fileWith(fmt.Sprintf("hooks: {%s: [{%s, timeout: %s}]}", p.Point, action, p.MaxTimeout+time.Second))), "")
 		require.ErrorContains(t, err, "more than", p.Point)
 	}
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/hooks/variables"
 )
 
 // revisionLen is the length of a revision in hexadecimal digits. It
@@ -26,6 +27,12 @@ func revision(w *Workload) string {
 	return hex.EncodeToString(sum[:])[:revisionLen]
 }
 
+// FileID returns what identifies the content of a workload file.
+func FileID(source []byte) string {
+	sum := sha256.Sum256(source)
+	return hex.EncodeToString(sum[:])[:2*revisionLen]
+}
+
 // form is a canonical form. It encodes to JSON with sorted keys. It omits values
 // that are not set, so that a key that a later version adds does not change the
 // revision.
@@ -41,7 +48,7 @@ func canonical(w *Workload) form {
 		"id": w.ID, "image": w.Image, "command": w.Command, "environment": w.Environment, "user": w.User,
 		"read_only": w.ReadOnly, "ports": w.Ports, "networks": w.Networks, "dns": w.DNS,
 		"cpus": w.Limits.CPUs, "memory": w.Limits.Memory, "pids": w.Limits.PIDs,
-		"restart": w.Restart, "stop_signal": w.StopSignal,
+		"restart": w.Restart, "stop_signal": w.StopSignal, "image_hooks": w.ImageHooks,
 		"runtime": w.Isolation.Runtime, "security_opt": w.Isolation.SecurityOpt,
 		"userns_mode": w.Isolation.UsernsMode, "network_mode": w.Isolation.NetworkMode,
 	}
@@ -94,16 +101,46 @@ func canonicalSync(s *Sync) form {
 func canonicalHooks(list []hooks.Hook) []form {
 	var all []form
 	for _, h := range list {
-		command, ok := h.Action.(hooks.Command)
-		if !ok {
-			continue
-		}
-		all = append(all, form{
+		f := form{
 			"name": h.Name, "timeout": h.Timeout, "on_error": h.OnError, "retries": h.Retries, "idempotent": h.Idempotent,
-			"command": command.Args, "user": command.User, "workdir": command.Workdir, "environment": command.Environment,
-		}.clean())
+			"condition": h.Condition.String(), "disabled": h.Disabled, "stop_on": h.StopOn,
+		}
+		if h.OnExhausted != hooks.Fail {
+			f["on_exhausted"] = h.OnExhausted
+		}
+		switch a := h.Action.(type) {
+		case hooks.Command:
+			f["command"] = a.Args
+			addProcess(f, a.Process)
+		case hooks.Script:
+			f["script"], f["shell"] = a.Text, a.Shell
+			addProcess(f, a.Process)
+		default:
+			continue // it runs on the server
+		}
+		all = append(all, f.clean())
 	}
 	return all
+}
+
+// addProcess adds how a command or a script runs.
+func addProcess(f form, p hooks.Process) {
+	f["user"], f["workdir"], f["environment"] = p.User, p.Workdir, texts(p.Environment)
+	f["limits"] = form{
+		"cpu_time": p.Limits.CPUTime, "memory": p.Limits.Memory, "file_size": p.Limits.FileSize, "output": p.Limits.Output,
+	}.clean()
+	if p.Grace != nil {
+		f["grace"] = p.Grace.String() // 0s is not the same as not set
+	}
+}
+
+// texts returns the sources of templates.
+func texts(all map[string]variables.Template) map[string]string {
+	out := make(map[string]string, len(all))
+	for name, t := range all {
+		out[name] = t.String()
+	}
+	return out
 }
 
 // clean removes what is not set and writes durations as in the file.

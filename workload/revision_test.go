@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/hooks/variables"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -37,9 +38,9 @@ func complete() *Workload {
 		},
 		Hooks: map[hooks.Point][]hooks.Hook{hooks.PostClaim: {{
 			Name: "h", Timeout: time.Second, OnError: hooks.Retry, Retries: 2, Idempotent: true,
-			Action: hooks.Command{Args: []string{"echo"}, User: "root", Workdir: "/", Environment: map[string]string{"C": "3"}},
+			Action: hooks.Command{Args: []string{"echo"}, Process: hooks.Process{User: "root", Workdir: "/", Environment: map[string]variables.Template{"C": variables.Literal("3")}}},
 		}}},
-		Revision: "set by Parse", Source: []byte("the file"),
+		Revision: "set by Parse", Source: []byte("the file"), File: "set by Parse",
 	}
 }
 
@@ -72,7 +73,13 @@ func TestRevisionGolden(t *testing.T) {
 // Every field of a workload is part of the revision, except those in this list. A
 // new field must be in the revision or in the list.
 func TestRevisionHasEveryField(t *testing.T) {
-	without := map[string]bool{"Name": true, "Pool": true, "Revision": true, "Source": true}
+	without := map[string]bool{
+		"Name": true, "Pool": true, "Revision": true, "Source": true, "File": true, "Notes": true,
+		"EventHooks": true, "Secrets": true, // of the server
+		"Workspace": true,                  // it is in the scripts
+		"HooksFrom": true, "cleared": true, // the hooks that are copied are
+		"ImageHooks": true, // TestRevisionOfImageHooks
+	}
 	base := revision(complete())
 	var visit func(path string, of func(*Workload) reflect.Value)
 	visit = func(path string, of func(*Workload) reflect.Value) {
@@ -101,18 +108,69 @@ func TestRevisionHasEveryField(t *testing.T) {
 		}
 	}
 	visit("", func(w *Workload) reflect.Value { return reflect.ValueOf(w).Elem() })
-	for i := range reflect.TypeFor[hooks.Hook]().NumField() {
+	checkHookFields(t)
+}
+
+// checkHookFields checks that each field of a hook, of its action and of how a
+// process runs is part of the revision.
+func checkHookFields(t *testing.T) {
+	condition, err := variables.ParseCondition("CLAIM_SOURCE == fresh")
+	require.NoError(t, err)
+	grace := time.Second
+	process := hooks.Process{
+		User: "root", Workdir: "/", Environment: map[string]variables.Template{"C": variables.Literal("3")}, Grace: &grace,
+		Limits: hooks.ProcessLimits{CPUTime: time.Second, Memory: 1, FileSize: 2, Output: 3},
+	}
+	with := func(action hooks.Action) *Workload {
 		w := complete()
+		w.Hooks[hooks.PostClaim][0] = hooks.Hook{
+			Name: "h", Timeout: time.Second, OnError: hooks.Retry, Retries: 2, OnExhausted: hooks.Continue, Idempotent: true,
+			Condition: condition, Disabled: true, StopOn: []int{75}, Action: action,
+		}
+		return w
+	}
+	command, script := hooks.Command{Args: []string{"echo"}, Process: process}, hooks.Script{Text: "echo", Shell: []string{"sh"}, Process: process}
+	checkFields(t, hooks.Hook{}, func(i int) (*Workload, *Workload) {
+		w := with(command)
 		reflect.ValueOf(&w.Hooks[hooks.PostClaim][0]).Elem().Field(i).SetZero()
-		require.NotEqual(t, base, revision(w), "without field %d of a hook", i)
+		return with(command), w
+	})
+	checkFields(t, hooks.Command{}, func(i int) (*Workload, *Workload) {
+		c := command
+		reflect.ValueOf(&c).Elem().Field(i).SetZero()
+		return with(command), with(c)
+	})
+	checkFields(t, hooks.Script{}, func(i int) (*Workload, *Workload) {
+		s := script
+		reflect.ValueOf(&s).Elem().Field(i).SetZero()
+		return with(script), with(s)
+	})
+	checkFields(t, hooks.Process{}, func(i int) (*Workload, *Workload) {
+		s := script
+		reflect.ValueOf(&s.Process).Elem().Field(i).SetZero()
+		return with(script), with(s)
+	})
+	checkFields(t, hooks.ProcessLimits{}, func(i int) (*Workload, *Workload) {
+		s := script
+		reflect.ValueOf(&s.Limits).Elem().Field(i).SetZero()
+		return with(script), with(s)
+	})
+}
+
+// checkFields checks that two workloads of which one lacks field i of a struct
+// have different revisions.
+func checkFields(t *testing.T, of any, without func(i int) (whole, lacking *Workload)) {
+	for i := range reflect.TypeOf(of).NumField() {
+		whole, lacking := without(i)
+		require.NotEqual(t, revision(whole), revision(lacking), "without field %s of %T", reflect.TypeOf(of).Field(i).Name, of)
 	}
-	for i := range reflect.TypeFor[hooks.Command]().NumField() {
-		w := complete()
-		exec := w.Hooks[hooks.PostClaim][0].Action.(hooks.Command)
-		reflect.ValueOf(&exec).Elem().Field(i).SetZero()
-		w.Hooks[hooks.PostClaim][0].Action = exec
-		require.NotEqual(t, base, revision(w), "without field %d of a command", i)
-	}
+}
+
+// Executables of the image that run as hooks are part of the revision.
+func TestRevisionOfImageHooks(t *testing.T) {
+	w := complete()
+	w.ImageHooks = true
+	require.NotEqual(t, revision(complete()), revision(w))
 }
 
 // request is an action that does not run in the container.

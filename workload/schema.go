@@ -65,7 +65,7 @@ func (g *generator) schemaOf(t reflect.Type, r rule) schema {
 func (g *generator) object(t reflect.Type) schema {
 	properties, required, exclusions := schema{}, []string{}, []schema{}
 	for _, f := range fieldsOf(t) {
-		p := g.schemaOf(t.Field(f.index).Type, f.rule)
+		p := g.schemaOf(t.FieldByIndex(f.index).Type, f.rule)
 		p["description"] = f.doc
 		if f.rule.hasDefault {
 			p["default"] = parseDefault(f.rule.defaultValue)

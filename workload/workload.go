@@ -38,12 +38,28 @@ type Workload struct {
 	Isolation   runtime.Isolation
 	Sync        *Sync // nil: no state is kept
 	Hooks       map[hooks.Point][]hooks.Hook
+	EventHooks  []hooks.EventHook       // ordered by name
+	Secrets     map[string]hooks.Secret // that requests may name
+	Workspace   string                  // as in the file; ScriptDir has the default
 
+	// HooksFrom is the workload whose hooks are copied when the file is applied:
+	// WithHooksOf returns the workload without it. cleared has the points and the
+	// names of events of which none are copied.
+	HooksFrom string
+	cleared   []string
+	// ImageHooks reports whether executables of the image run at points before the
+	// hooks of the file.
+	ImageHooks bool
+
+	// Notes are remarks about the file, ordered by line.
+	Notes []Note
 	// Revision identifies everything in the file that defines a container: all
 	// but name and pool. Containers of another revision are replaced.
 	Revision string
-	// Source is the content of the file.
+	// Source is the content of the file; of a Markdown file, its front matter. File
+	// identifies it.
 	Source []byte
+	File   string
 }
 
 // Healthcheck is a command that exits with 0 when the workload is ready.
@@ -200,6 +216,16 @@ func (w *Workload) StateDirs() []string {
 	return dirs
 }
 
+// ScriptDir returns the directory that scripts of hooks start in. Empty stands
+// for the container's working directory.
+func (w *Workload) ScriptDir() string {
+	i := slices.IndexFunc(w.Volumes, func(v Volume) bool { return v.Name == "state" })
+	if w.Workspace == "" && i >= 0 {
+		return w.Volumes[i].Target
+	}
+	return w.Workspace
+}
+
 // StopGracePeriod returns how long the main process may take to exit.
 func (w *Workload) StopGracePeriod() time.Duration {
 	if w.StopGrace == nil {
@@ -221,6 +247,6 @@ func (w *Workload) Spec(id string) runtime.Spec {
 		Ports: w.Ports, Networks: w.Networks, DNS: w.DNS,
 		Limits: w.Limits, Volumes: volumes,
 		StopSignal: w.StopSignal, StopGracePeriod: w.StopGracePeriod(),
-		Isolation: w.Isolation,
+		Isolation: w.Isolation, CommandLimits: w.commandLimits(),
 	}
 }

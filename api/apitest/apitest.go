@@ -14,6 +14,7 @@ import (
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/api"
 	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/delivery"
 	"github.com/hostler/hostler/doctor"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/pool"
@@ -35,6 +36,7 @@ type Backend struct {
 	Containers []pool.Container
 	Claims     []claim.Claim
 	Attempts   []hooks.Run
+	Deliveries []delivery.Delivery
 	Log        []activity.Event
 	OldestSeq  int64 // events before it are deleted
 	Output     string
@@ -63,7 +65,7 @@ func (b *Backend) Options() api.Options {
 	return api.Options{
 		Workloads: workloads{b}, Pools: pools{b}, Containers: containers{b},
 		Claimer: claims{b}, Releaser: claims{b}, Claims: records{b},
-		State: state{b}, Doctor: state{b}, Events: events{b}, Runs: runs{b}, Version: "test",
+		State: state{b}, Doctor: state{b}, Events: events{b}, Runs: runs{b}, Deliveries: deliveries{b}, Version: "test",
 		Ready: func(context.Context) error { return b.injectedError("ready") },
 	}
 }

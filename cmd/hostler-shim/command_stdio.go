@@ -41,13 +41,14 @@ func pipe(weRead bool) (ours *os.File, theirs int, err error) {
 // wait for a reader.
 type drain struct {
 	capture runtime.Capture
+	limit   *outputLimit
 	from    *os.File
 	buf     []byte // used by run until done is closed, then by finish
 	done    chan struct{}
 }
 
-func newDrain(from *os.File) *drain {
-	d := &drain{from: from, buf: make([]byte, drainBufferSize), done: make(chan struct{})}
+func newDrain(from *os.File, limit *outputLimit) *drain {
+	d := &drain{from: from, limit: limit, buf: make([]byte, drainBufferSize), done: make(chan struct{})}
 	go d.run() // ends at the end of the stream, or when finish is called
 	return d
 }
@@ -56,7 +57,7 @@ func (d *drain) run() {
 	defer close(d.done)
 	for {
 		n, err := d.from.Read(d.buf)
-		_, _ = d.capture.Write(d.buf[:n]) // never fails
+		d.keep(d.buf[:n])
 		if err != nil {
 			return
 		}
@@ -87,9 +88,14 @@ func (d *drain) readRest(fd int) {
 		if err != nil || n <= 0 {
 			return
 		}
-		_, _ = d.capture.Write(d.buf[:n]) // never fails
+		d.keep(d.buf[:n])
 		read += n
 	}
+}
+
+func (d *drain) keep(b []byte) {
+	_, _ = d.capture.Write(b) // never fails
+	d.limit.add(len(b))
 }
 
 // feeder writes a command's input. A command that does not read it is not an

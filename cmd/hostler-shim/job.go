@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,22 +19,30 @@ type job struct {
 	cancelled  chan struct{}
 	cancelOnce sync.Once
 
+	oom    oomCounter
+	output *outputLimit
+
 	leaderPID    int
 	started      time.Time
 	leaderExited chan struct{}   // closed when the leader has exited
 	status       unix.WaitStatus // of the leader, once leaderExited is closed
 	allReaped    chan struct{}   // closed when no child is left
 
-	// reapMu guards reaped. It is held while the leader is reaped, so that
-	// while a caller holds it and reaped is false, the PID still belongs to the
-	// leader.
-	reapMu sync.Mutex
-	reaped bool
+	// reapMu guards the fields below. It is held while the leader is reaped, so
+	// that while a caller holds it and reaped is false, the PID still belongs to
+	// the leader.
+	reapMu     sync.Mutex
+	reaped     bool
+	isKilling  bool          // this process sends SIGKILL
+	sawSIGKILL bool          // a process was ended by SIGKILL before that
+	cpuTime    time.Duration // of the leader with its children, if SIGKILL has ended it before that
 }
 
-func newJob(spec shim.Run) *job {
+func newJob(spec shim.Run, oom oomCounter) *job {
 	return &job{
 		spec:         spec,
+		oom:          oom,
+		output:       newOutputLimit(spec.Limits.Output),
 		cancelled:    make(chan struct{}),
 		leaderExited: make(chan struct{}),
 		allReaped:    make(chan struct{}),
@@ -45,8 +54,10 @@ func (j *job) cancel() { j.cancelOnce.Do(func() { close(j.cancelled) }) }
 
 // run runs the command until its end.
 func (j *job) run() (runtime.Result, error) {
+	kills, counted := j.oom.read()
 	streams, err := j.start()
 	if err != nil {
+		reapFailed()
 		return runtime.Result{}, err
 	}
 	go j.reap() // ends when no child is left
@@ -56,6 +67,10 @@ func (j *job) run() (runtime.Result, error) {
 	result.Duration = time.Since(j.started)
 	result.Stdout = streams.out.capture.Output()
 	result.Stderr = streams.err.capture.Output()
+	j.explain(&result, func() bool {
+		after, ok := j.oom.read()
+		return counted && ok && after > kills
+	})
 	if !ok {
 		return result, fmt.Errorf("%w: processes of %q survived SIGKILL", runtime.ErrTainted, j.spec.Args[0])
 	}
@@ -82,8 +97,18 @@ func (j *job) start() (streams, error) {
 	if err != nil {
 		return streams{}, err
 	}
-	l := launch{args: j.spec.Args, as: as, dir: j.spec.Workdir}
+	l := launch{args: j.spec.Args, as: as, dir: j.spec.Workdir, limits: j.spec.Limits}
+	// A start that a process of the same user stops fails before init gives
+	// up this worker.
+	l.startTimeout = min(startTimeout, j.spec.Timeout+j.spec.Grace+shim.KillTimeout)
 	l.env = mergeEnv(os.Environ(), j.spec.Environment, as.home)
+	if len(j.spec.Script) > 0 {
+		if l.script, err = openScript(j.spec.Script); err != nil {
+			return streams{}, err
+		}
+		defer l.script.Close()
+		l.args = append(slices.Clip(l.args), shim.ScriptPath)
+	}
 
 	in, feed, err := openInput(len(j.spec.Stdin) > 0)
 	if err != nil {
@@ -103,9 +128,12 @@ func (j *job) start() (streams, error) {
 	}
 	if err != nil {
 		closeAll(feed, out, errs)
+		if l.script != nil {
+			err = noShellError(l.args[0], err)
+		}
 		return streams{}, err
 	}
-	s := streams{out: newDrain(out), err: newDrain(errs)}
+	s := streams{out: newDrain(out, j.output), err: newDrain(errs, j.output)}
 	if feed != nil {
 		s.in = newFeeder(feed, j.spec.Stdin)
 	}
@@ -151,6 +179,8 @@ func (j *job) wait(result *runtime.Result) bool {
 	case <-timeout.C:
 		result.TimedOut = true
 		ok = j.stop(result)
+	case <-j.output.exceeded:
+		ok = j.stop(result)
 	case <-j.cancelled:
 		ok = j.stop(result)
 	}
@@ -158,16 +188,6 @@ func (j *job) wait(result *runtime.Result) bool {
 		setExitStatus(j.status, result)
 	}
 	return ok
-}
-
-// setExitStatus records how the leader exited.
-func setExitStatus(status unix.WaitStatus, result *runtime.Result) {
-	if status.Signaled() {
-		result.ExitCode = 128 + int(status.Signal())
-		result.Signal = unix.SignalName(status.Signal())
-		return
-	}
-	result.ExitCode = status.ExitStatus()
 }
 
 // killLeftovers kills the processes that a leader leaves behind when it exits.
@@ -190,17 +210,18 @@ func (j *job) killLeftovers(result *runtime.Result) bool {
 const reapGrace = 2 * time.Millisecond
 
 // stop asks all processes to exit, and kills those that have not exited after
-// the grace period.
+// the grace period. Without a grace period it kills all at once.
 func (j *job) stop(result *runtime.Result) bool {
-	j.terminate()
-	grace := time.NewTimer(j.spec.Grace)
-	defer grace.Stop()
-	select {
-	case <-j.allReaped:
+	if j.spec.Grace > 0 {
+		j.terminate()
+	}
+	if j.waitReaped(j.spec.Grace) {
 		return true
-	case <-grace.C:
 	}
 	result.Killed = true
+	j.reapMu.Lock()
+	j.isKilling = true
+	j.reapMu.Unlock()
 	s := proctree.Sweeper{Targets: j.descendants, IsGone: j.waitReaped}
 	return s.Kill(shim.KillTimeout)
 }
@@ -261,15 +282,20 @@ func (j *job) reapAll() {
 	defer j.reapMu.Unlock()
 	for {
 		var status unix.WaitStatus
-		pid, err := unix.Wait4(-1, &status, unix.WNOHANG|unix.WALL, nil)
+		var used unix.Rusage
+		pid, err := unix.Wait4(-1, &status, unix.WNOHANG|unix.WALL, &used)
 		if err == unix.EINTR {
 			continue
 		}
 		if err != nil || pid <= 0 {
 			return
 		}
+		j.sawSIGKILL = j.sawSIGKILL || !j.isKilling && isSIGKILL(status, pid == j.leaderPID)
 		if pid == j.leaderPID {
 			j.reaped, j.status = true, status
+			if status.Signal() == unix.SIGKILL && !j.isKilling {
+				j.cpuTime = time.Duration(used.Utime.Nano() + used.Stime.Nano())
+			}
 			close(j.leaderExited)
 		}
 	}

@@ -9,9 +9,11 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/shim"
 	"golang.org/x/sys/unix"
 )
 
@@ -24,8 +26,12 @@ type launch struct {
 	env     []string
 	as      identity
 	dir     string
-	files   [3]int // descriptors for stdin, stdout and stderr
-	session bool   // a new session, not just a new process group
+	files   [3]int   // descriptors for stdin, stdout and stderr
+	script  *os.File // what the program reads as shim.ScriptPath; nil for none
+	session bool     // a new session, not just a new process group
+	limits  runtime.ProcessLimits
+
+	startTimeout time.Duration // of a start helper; 0 for startTimeout
 }
 
 // start starts the program and returns its PID. The error is always a
@@ -40,6 +46,12 @@ func (l launch) start() (int, error) {
 	var pid int
 	var err error
 	onDisposableThread(func() {
+		if len(rlimits(l.limits)) > 0 { // a process can only limit itself
+			if err = passOnCapabilities(); err == nil {
+				pid, err = l.startByHelper()
+			}
+			return
+		}
 		if err = setThreadIdentity(l.as); err == nil {
 			pid, err = l.fork()
 		}
@@ -140,15 +152,30 @@ func (l launch) fork() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	files := []uintptr{uintptr(l.files[0]), uintptr(l.files[1]), uintptr(l.files[2])}
 	pid, err := syscall.ForkExec(path, l.args, &syscall.ProcAttr{
-		Dir: l.dir, Env: l.env, Files: files,
+		Dir: l.dir, Env: l.env, Files: l.descriptors(),
 		Sys: &syscall.SysProcAttr{Setpgid: !l.session, Setsid: l.session},
 	})
 	if err != nil {
 		return 0, execError(l.args[0], path, err)
 	}
 	return pid, nil
+}
+
+// descriptors returns the descriptors of the program, from 0, and those that are
+// given after stderr.
+func (l launch) descriptors(more ...int) []uintptr {
+	all := []uintptr{uintptr(l.files[0]), uintptr(l.files[1]), uintptr(l.files[2])}
+	for _, fd := range more {
+		all = append(all, uintptr(fd))
+	}
+	if l.script != nil {
+		for len(all) < shim.ScriptDescriptor {
+			all = append(all, ^uintptr(0)) // closed
+		}
+		all = append(all, l.script.Fd())
+	}
+	return all
 }
 
 // prepare checks that the calling thread's user has search permission on the

@@ -155,6 +155,34 @@ func setShimUser(h capInheritance) error {
 	return err
 }
 
+// passOnCapabilities makes the programs that the calling thread starts inherit
+// its capabilities. They must be this program.
+func passOnCapabilities() error {
+	if !isPrivileged() {
+		return nil
+	}
+	have, err := capabilities()
+	if err != nil {
+		return err
+	}
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	for i := range data {
+		part := uint32(have.permitted >> (32 * i))
+		data[i] = unix.CapUserData{Effective: part, Permitted: part, Inheritable: part}
+	}
+	err = unix.Capset(&header, &data[0])
+	for c := uintptr(0); c < 64 && err == nil; c++ {
+		if have.permitted&(1<<c) != 0 {
+			err = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_RAISE, c, 0, 0)
+		}
+	}
+	if err != nil {
+		return startErrorf("pass on capabilities: %s", err)
+	}
+	return nil
+}
+
 // onAllThreads runs on every thread a system call that affects only the calling
 // thread.
 //

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	goruntime "runtime"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -27,6 +29,8 @@ type startRequest struct {
 	UID    int      `json:"uid"`
 	GID    int      `json:"gid"`
 	Groups []int    `json:"groups"`
+
+	Limits runtime.ProcessLimits `json:"limits"`
 }
 
 // startByHelper starts the program through this one: a process of our own user
@@ -42,7 +46,7 @@ func (l launch) startByHelper() (int, error) {
 	defer ours.Close()
 	pid, err := syscall.ForkExec("/proc/self/exe", []string{"hostler-shim", "start"}, &syscall.ProcAttr{
 		Dir: "/", Env: []string{},
-		Files: []uintptr{uintptr(l.files[0]), uintptr(l.files[1]), uintptr(l.files[2]), uintptr(theirs)},
+		Files: l.descriptors(theirs),
 		Sys:   &syscall.SysProcAttr{Setpgid: !l.session, Setsid: l.session},
 	})
 	unix.Close(theirs)
@@ -59,9 +63,9 @@ func (l launch) startByHelper() (int, error) {
 // sendStartRequest sends what to start and receives why it could not be
 // started. If the socket is closed without a message, the program is running.
 func (l launch) sendStartRequest(socket *os.File) error {
-	_ = socket.SetDeadline(time.Now().Add(startTimeout))
+	_ = socket.SetDeadline(time.Now().Add(cmp.Or(l.startTimeout, startTimeout)))
 	err := json.NewEncoder(socket).Encode(startRequest{
-		Args: l.args, Env: l.env, Dir: l.dir, UID: l.as.uid, GID: l.as.gid, Groups: l.as.groups,
+		Args: l.args, Env: l.env, Dir: l.dir, UID: l.as.uid, GID: l.as.gid, Groups: l.as.groups, Limits: l.limits,
 	})
 	if err != nil {
 		return startErrorf("send the start request: %s", err)
@@ -107,6 +111,10 @@ func (s startRequest) exec() error {
 	}
 	if err := unix.Chdir(s.Dir); err != nil {
 		return workdirError(s.Dir, err)
+	}
+	debug.SetGCPercent(-1) // the limit of memory may be less than this process has
+	if err := setRlimits(rlimits(s.Limits)); err != nil {
+		return err
 	}
 	return execError(s.Args[0], path, unix.Exec(path, s.Args, s.Env))
 }

@@ -105,3 +105,11 @@ func TestStartByHelperFails(t *testing.T) {
 	_, _, err := runByHelper(t, launch{args: []string{"/bin/true"}, dir: "/", as: identity{uid: shim.UID, gid: 1}})
 	require.ErrorContains(t, err, "reserved for hostler")
 }
+
+// A start helper that is stopped does not hold its caller longer than its
+// timeout.
+func TestStartHelperTimeout(t *testing.T) {
+	t.Parallel()
+	_, _, err := runByHelper(t, launch{args: []string{"/bin/true"}, dir: "/", as: testIdentity(), startTimeout: 1})
+	require.ErrorContains(t, err, "i/o timeout")
+}

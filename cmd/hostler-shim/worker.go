@@ -40,6 +40,9 @@ func runWorker(args []string) int {
 		return exitFailed
 	}
 	w := &worker{socket: os.NewFile(workerSocket, "init")}
+	if len(args) == 0 { // else the counter is that of the machine
+		w.oom = openOOMCounter(oomFiles)
+	}
 	err := w.serve()
 	// Init has exited or violated the protocol: end all processes of this
 	// worker.
@@ -54,6 +57,7 @@ func runWorker(args []string) int {
 // worker runs commands for init.
 type worker struct {
 	socket *os.File
+	oom    oomCounter
 
 	writeMu sync.Mutex // guards writing to socket
 
@@ -86,7 +90,7 @@ func (w *worker) serve() error {
 
 // startJob runs a command and responds when it has ended.
 func (w *worker) startJob(id uint64, run shim.Run) {
-	j := newJob(run)
+	j := newJob(run, w.oom)
 	w.mu.Lock()
 	w.current = j
 	w.mu.Unlock()

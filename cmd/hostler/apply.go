@@ -47,7 +47,7 @@ func applyFile(ctx context.Context, cmd *cobra.Command, c *client.Client, r *rem
 	}
 	w, err := workload.Parse(source, name)
 	if validationErrors, ok := errors.AsType[workload.ValidationErrors](err); ok {
-		if err := printValidationErrors(cmd.ErrOrStderr(), validationErrors); err != nil {
+		if err := printLines(cmd.ErrOrStderr(), lines(validationErrors)); err != nil {
 			return err
 		}
 		return &exitError{code: exitFailure}
@@ -55,9 +55,15 @@ func applyFile(ctx context.Context, cmd *cobra.Command, c *client.Client, r *rem
 	if err != nil {
 		return err
 	}
-	applied, err := c.Apply(ctx, w.ID, source)
+	applied, err := c.Apply(ctx, w.ID, w.Source)
 	if err != nil {
 		return err
+	}
+	for _, n := range applied.Notes {
+		n.File = name
+		if _, err := fmt.Fprintln(cmd.ErrOrStderr(), workload.Note(n)); err != nil {
+			return err
+		}
 	}
 	return r.printResult(cmd.OutOrStdout(), applied, func(out io.Writer) error {
 		_, err := fmt.Fprintf(out, "workload %s %s (revision %s)\n", applied.ID, applySummary(applied), applied.Revision)

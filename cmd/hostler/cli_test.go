@@ -18,6 +18,7 @@ import (
 	"github.com/hostler/hostler/api"
 	"github.com/hostler/hostler/api/apitest"
 	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/delivery"
 	"github.com/hostler/hostler/doctor"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/pool"
@@ -60,6 +61,10 @@ func serveTestBackend(t *testing.T) *apitest.Backend {
 		ID: "run-1", Attempt: 1, Point: hooks.PostClaim, Hook: "init", Workload: "web", Tenant: "alice", State: hooks.Failed, Detail: hooks.Detail{ExitCode: &code},
 		Stdout: runtime.Output{Head: "half done\n"}, Stderr: runtime.Output{Head: "no disk\n"}, Duration: 12.34, StartedAt: apitest.Time,
 	}}
+	b.Deliveries = []delivery.Delivery{{
+		ID: "delivery-1", Workload: "web", Hook: "notify", Lane: "box-1", Seq: 1, Event: activity.ClaimActivated, Container: "box-1",
+		Priority: delivery.PriorityOwn, State: delivery.Failed, Attempts: 16, Failures: 16, Reason: "status 503", CreatedAt: apitest.Time, EndedAt: &apitest.Time,
+	}}
 	retry := apitest.Time.Add(time.Hour)
 	b.Claims = append(b.Claims, claim.Claim{
 		ID: "claim-carl", Workload: "web", Tenant: "carl", Container: "box-9", State: claim.ReleaseFailed, CreatedAt: apitest.Time,
@@ -93,6 +98,10 @@ func TestCommandOutput(t *testing.T) {
 		{"get-claims", "get claims --tenant alice"},
 		{"get-claim-json", "get claim claim-alice -o json"},
 		{"get-runs", "get runs --point post_claim"},
+		{"get-deliveries", "get deliveries --hook notify --state failed"},
+		{"retry-delivery", "retry delivery delivery-1"},
+		{"discard-delivery", "discard delivery delivery-1"},
+		{"hooks-replay", "hooks replay web --hook notify --from 1"},
 		{"claim", "claim web --tenant alice"},
 		{"claim-new", "claim web --tenant bob --wait 1s"},
 		{"release", "release claim-alice"},
@@ -157,6 +166,9 @@ func TestExitCodes(t *testing.T) {
 		{"bad server", "get pools --server localhost", nil, exitUsage, "http://"},
 		{"unknown workload", "claim nope --tenant a", nil, exitNotFound, "get workloads"},
 		{"unknown run", "logs nope", nil, exitNotFound, "get runs"},
+		{"unknown delivery", "retry delivery nope", nil, exitNotFound, "get deliveries"},
+		{"unknown event hook", "hooks replay web --hook nope --from 1", nil, exitNotFound, "nope"},
+		{"no first event", "hooks replay web --hook notify", nil, exitUsage, "--from"},
 		{"no such claim", "release --workload web --tenant zoe", nil, exitNotFound, "zoe holds no claim"},
 		{"claimed", "delete container box-1", nil, exitFailure, "--force"},
 		{"exhausted", "claim web --tenant a", &claim.UnavailableError{Workload: "web", Reason: claim.Exhausted, Detail: "5 of 5 are taken"}, exitUnavailable, "5 of 5 are taken"},
@@ -261,6 +273,26 @@ func TestValidationErrors(t *testing.T) {
 	code, out, _ = hostler(t, "", "schema")
 	require.Equal(t, exitOK, code)
 	require.Contains(t, out, "$schema")
+}
+
+// Notes about a valid file are printed by validate and by apply; with --strict
+// they are errors.
+func TestNotes(t *testing.T) {
+	serveTestBackend(t)
+	file := filepath.Join(t.TempDir(), "noted.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("id: noted\nimage: x\nhooks: {post_claim: 'exit 0'}\n"), 0o600))
+	code, out, _ := hostler(t, "", "validate", file)
+	require.Equal(t, exitOK, code)
+	require.Contains(t, out, file+":3:21: note: hooks.post_claim: ")
+	code, out, _ = hostler(t, "", "validate", "--ci", "--verbose", "-o", "json", file)
+	require.Equal(t, exitFailure, code)
+	require.Contains(t, out, `"severity": "note"`)
+	code, out, _ = hostler(t, "", "validate", "--verbose", file)
+	require.Equal(t, exitOK, code)
+	require.Contains(t, out, "the hooks of post_claim take at most 5s")
+	code, _, errOut := hostler(t, "", "apply", "-f", file)
+	require.Equal(t, exitOK, code, errOut)
+	require.Contains(t, errOut, file+":3:21: note: hooks.post_claim: ")
 }
 
 // Following shows the existing events, and exits with 0 when it is interrupted.

@@ -48,6 +48,10 @@ type serveConfig struct {
 	stateDirs      []string
 	credentialsDir string
 	profilesDir    string
+
+	// Where requests of hooks may go, and the server's Google credentials.
+	hooksAllow, hooksDeny, hooksOwn, hooksGCPHosts []string
+	hooksGCP                                       bool
 }
 
 // sqlite is the name of the default store: a file in the data directory.
@@ -101,7 +105,12 @@ func (c *serveConfig) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.stateDir, "state-dir", "", "directory of tenants' state, for sinks of type file that name none (default with sqlite: state in the data directory)")
 	f.StringSliceVar(&c.stateDirs, "state-dirs", nil, "directories that sinks of type file may name")
 	f.StringVar(&c.profilesDir, "seccomp-profiles", "", "directory of the seccomp profiles, each a file NAME.json, that workloads may name on Docker")
-	f.StringVar(&c.credentialsDir, "credentials-dir", "", "directory of the files that sinks' credentials may name")
+	f.StringVar(&c.credentialsDir, "credentials-dir", "", "directory of the files that sinks' credentials and hooks' secrets may name")
+	f.StringSliceVar(&c.hooksAllow, "hooks-allow", nil, "hosts, addresses and CIDRs that requests of hooks may be sent to, in addition to global and private addresses")
+	f.StringSliceVar(&c.hooksDeny, "hooks-deny", nil, "hosts, addresses and CIDRs that requests of hooks must not be sent to, also if --hooks-allow has them")
+	f.StringSliceVar(&c.hooksOwn, "hooks-own", nil, "addresses and names of this server that are not on its interfaces, such as that of a load balancer; requests of hooks reach them only if --hooks-allow has them")
+	f.BoolVar(&c.hooksGCP, "hooks-gcp", false, "let hooks authenticate with this server's own Google credentials (auth: gcp)")
+	f.StringSliceVar(&c.hooksGCPHosts, "hooks-gcp-hosts", []string{"*.googleapis.com"}, "hosts that those credentials may be sent to")
 	f.String("config", "", "YAML file with any of these flags as keys")
 }
 

@@ -24,7 +24,9 @@ func TestSeedDirFollowsApply(t *testing.T) {
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	sinks := snapshot.NewSinks(snapshot.PathPolicy{}, nil)
 	rt := closableRuntime{fake.New()}
-	here, there := assemble(db, rt, sinks, log), assemble(db, rt, sinks, log)
+	requests, err := serveConfig{}.requests()
+	require.NoError(t, err)
+	here, there := assemble(db, rt, sinks, requests, log), assemble(db, rt, sinks, requests, log)
 	after := int64(0)
 	for _, dir := range []string{t.TempDir(), t.TempDir()} {
 		applied, err := there.pools.Apply(t.Context(), []byte("id: w\nimage: x\n"), "w.yaml", dir)

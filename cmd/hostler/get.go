@@ -105,7 +105,7 @@ func unfiltered[T any](list func(*client.Client, context.Context) ([]T, error)) 
 
 // newGetCmd returns get, with a command for each kind of object.
 func newGetCmd() *cobra.Command {
-	return newGroupCmd("get", "Show workloads, pools, containers, claims or hook runs",
+	return newGroupCmd("get", "Show workloads, pools, containers, claims, hook runs or deliveries",
 		kind[client.Workload]{
 			name: "workloads", one: "workload", short: "Show workloads",
 			header: "ID REVISION MIN_IDLE MAX_SIZE IMAGE UPDATED",
@@ -161,6 +161,7 @@ func newGetCmd() *cobra.Command {
 			get: func(ctx context.Context, c *client.Client, id string) ([]client.Run, error) { return c.Run(ctx, id) },
 			ids: runIDs, row: runRow,
 		}.command(),
+		deliveryKind().command(),
 	)
 }
 
@@ -215,7 +216,15 @@ func runRow(r client.Run) []string {
 		exit = strconv.Itoa(*r.ExitCode)
 	}
 	return []string{
-		r.ID, strconv.Itoa(r.Attempt), string(r.Point), r.Hook, string(r.State), exit,
+		r.ID, strconv.Itoa(r.Attempt), occasion(r), r.Hook, string(r.State), exit,
 		fmt.Sprintf("%.1f", r.Duration), r.Workload, r.Tenant, timestamp(r.StartedAt),
 	}
+}
+
+// occasion returns the point of a run, or the type of its event.
+func occasion(r client.Run) string {
+	if r.Event != "" {
+		return r.Event
+	}
+	return string(r.Point)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/delivery"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/release"
@@ -28,6 +29,7 @@ type metrics struct {
 	leaked   *prometheus.CounterVec
 	cut      *prometheus.CounterVec
 	inflight *prometheus.GaugeVec
+	ended    *prometheus.CounterVec
 }
 
 // latencies are the histogram buckets in seconds, from a warm claim to a hook
@@ -37,6 +39,7 @@ var latencies = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5
 // containerCounter is the part of the store that a scrape reads.
 type containerCounter interface {
 	CountContainers(ctx context.Context) (map[string]map[pool.State]int, error)
+	DeliveryStatus(ctx context.Context) (delivery.Status, error)
 }
 
 func newMetrics(db containerCounter) *metrics {
@@ -57,10 +60,13 @@ func newMetrics(db containerCounter) *metrics {
 		inflight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "hostler_hook_inflight", Help: "Hooks that are running.",
 		}, []string{"point"}),
+		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "hostler_deliveries_total", Help: "Deliveries to event hooks that have ended.",
+		}, []string{"workload", "hook", "state"}),
 	}
 	m.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		m.claims, m.releases, m.runs, m.leaked, m.cut, m.inflight, containerGauge{db},
+		m.claims, m.releases, m.runs, m.leaked, m.cut, m.inflight, m.ended, containerGauge{db}, deliveryGauges{db},
 	)
 	return m
 }
@@ -92,6 +98,50 @@ func (g containerGauge) Collect(ch chan<- prometheus.Metric) {
 			ch <- prometheus.MustNewConstMetric(containersDesc, prometheus.GaugeValue, float64(n), workload, string(state))
 		}
 	}
+}
+
+// deliveryGauges reads the state of the deliveries in the database at each
+// scrape.
+type deliveryGauges struct{ db containerCounter }
+
+var (
+	deliveriesDesc = prometheus.NewDesc("hostler_deliveries", "Deliveries to event hooks that have not ended, by state.", []string{"state"}, nil)
+	behindDesc     = prometheus.NewDesc("hostler_delivery_events_behind", "Events for which deliveries are still to be added.", nil, nil)
+	lagDesc        = prometheus.NewDesc("hostler_delivery_lag_seconds", "Age of the oldest event that is still to be delivered.", nil, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (deliveryGauges) Describe(ch chan<- *prometheus.Desc) {
+	ch <- deliveriesDesc
+	ch <- behindDesc
+	ch <- lagDesc
+}
+
+// Collect implements prometheus.Collector.
+func (g deliveryGauges) Collect(ch chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	s, err := g.db.DeliveryStatus(ctx)
+	if err != nil {
+		ch <- prometheus.NewInvalidMetric(deliveriesDesc, err)
+		return
+	}
+	for _, state := range delivery.States() {
+		if state.IsLive() {
+			ch <- prometheus.MustNewConstMetric(deliveriesDesc, prometheus.GaugeValue, float64(s.Live[state]), string(state))
+		}
+	}
+	lag := 0.0
+	if !s.Oldest.IsZero() {
+		lag = max(0, time.Since(s.Oldest).Seconds())
+	}
+	ch <- prometheus.MustNewConstMetric(behindDesc, prometheus.GaugeValue, float64(s.Behind))
+	ch <- prometheus.MustNewConstMetric(lagDesc, prometheus.GaugeValue, lag)
+}
+
+// countDelivery counts a delivery that has ended.
+func (m *metrics) countDelivery(d delivery.Delivery) {
+	m.ended.WithLabelValues(d.Workload, d.Hook, string(d.State)).Inc()
 }
 
 // recorder returns a recorder that also counts the runs that rec records.

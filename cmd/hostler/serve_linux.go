@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -243,6 +242,7 @@ func (s *server) apiOptions(keys *api.Keys, data string) api.Options {
 		Workloads: s.pools, Pools: s.pools, Containers: s.pools,
 		Claimer: countedClaims{s.claims, s.metrics}, Releaser: countedReleases{s.releases, s.metrics},
 		Claims: s.db, State: s.claims, Doctor: s.doctor(data), Events: s.db, Runs: s.db,
+		Deliveries: s.delivery,
 		// A caller retries: another server answers, or this one after its restart.
 		StorageUnavailable: []error{store.ErrUnavailable, store.ErrLocked, store.ErrDiskFull, membership.ErrFenced, store.ErrClosed, errStopped},
 		Ready: func(ctx context.Context) error {
@@ -316,7 +316,7 @@ func (s *server) applyChange(ctx context.Context, dir string, c workload.Change)
 // server must not undo a drain.
 func (s *server) applyFile(ctx context.Context, dir string, c workload.Change, log *slog.Logger) error {
 	record, err := s.pools.Workload(ctx, c.Workload.ID)
-	if err == nil && record.Dir == dir && bytes.Equal(record.Source, c.Workload.Source) {
+	if err == nil && record.Dir == dir && c.Workload.IsAppliedAs(record.Source) {
 		return nil
 	}
 	if err != nil && !errors.Is(err, pool.ErrWorkloadNotFound) {

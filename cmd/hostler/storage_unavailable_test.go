@@ -42,7 +42,9 @@ func TestStorageUnavailable(t *testing.T) {
 			self, err := db.Register(t.Context(), "here")
 			require.NoError(t, err)
 			log := slog.New(slog.NewTextHandler(io.Discard, nil))
-			s := assemble(db, closableRuntime{fake.New()}, snapshot.NewSinks(snapshot.PathPolicy{}, nil), log)
+			requests, err := serveConfig{}.requests()
+			require.NoError(t, err)
+			s := assemble(db, closableRuntime{fake.New()}, snapshot.NewSinks(snapshot.PathPolicy{}, nil), requests, log)
 			served := httptest.NewServer(api.New(s.apiOptions(nil, t.TempDir())))
 			defer served.Close()
 			apply := func(image string) (code int, errOut string) {

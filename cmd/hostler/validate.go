@@ -6,9 +6,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -16,49 +18,97 @@ import (
 // one more than a valid file can have.
 const maxFile = 1<<20 + 1
 
+// finding is an error of a file, or a note about it.
+type finding struct {
+	workload.ValidationError
+	Severity string `json:"severity"` // error or note
+}
+
+func (f finding) String() string {
+	if f.Severity == "note" {
+		return workload.Note(f.ValidationError).String()
+	}
+	return f.ValidationError.String()
+}
+
 func newValidateCmd() *cobra.Command {
 	var r remote
+	var verbose, strict, ci bool
 	cmd := &cobra.Command{
 		Use:   "validate FILE...",
 		Short: "Check workload files, and report their errors",
 		Long: `Report all errors in workload files, one per line, in the format of a compiler:
 file:line:column: field: message (hint). "-" is the standard input. No server is
-needed. The exit status is 1 when a file has errors.`,
+needed. The exit status is 1 when a file has errors.
+
+Notes about a valid file, such as what another format means differently, begin
+with "note:" after the position. With --strict they are errors too. --verbose
+adds how long the hooks of each point can take at most.`,
 		Example: "  hostler validate workload.yaml",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			validationErrors := workload.ValidationErrors{}
+			findings, failed := []finding{}, false
+			var durations []string
 			for _, name := range args {
 				source, err := readFile(cmd.InOrStdin(), name)
 				if err != nil {
 					return err
 				}
-				found, err := validateFile(source, name)
+				found, w, err := validateFile(source, name)
 				if err != nil {
 					return err
 				}
-				validationErrors = append(validationErrors, found...)
+				failed = failed || len(found) > 0
+				for _, e := range found {
+					findings = append(findings, finding{e, "error"})
+				}
+				if w == nil {
+					continue
+				}
+				failed = failed || (strict || ci) && len(w.Notes) > 0
+				for _, n := range w.Notes {
+					findings = append(findings, finding{workload.ValidationError(n), "note"})
+				}
+				if verbose {
+					durations = append(durations, worstCases(w, name)...)
+				}
 			}
-			err := r.printResult(cmd.OutOrStdout(), validationErrors, func(w io.Writer) error { return printValidationErrors(w, validationErrors) })
-			if err == nil && len(validationErrors) > 0 {
+			err := r.printResult(cmd.OutOrStdout(), findings, func(w io.Writer) error {
+				return printLines(w, append(lines(findings), durations...))
+			})
+			if err == nil && failed {
 				return &exitError{code: exitFailure}
 			}
 			return err
 		},
 	}
+	cmd.Flags().BoolVar(&verbose, "verbose", false, "show how long the hooks of each point can take at most")
+	cmd.Flags().BoolVar(&strict, "strict", false, "exit with 1 also when there are notes")
+	cmd.Flags().BoolVar(&ci, "ci", false, "another name of --strict")
 	r.outputFlag(cmd)
 	return cmd
 }
 
+// worstCases describes how long the hooks of each point of a file can take.
+func worstCases(w *workload.Workload, name string) []string {
+	var all []string
+	for _, p := range hooks.Points() {
+		if d := w.WorstCase(p.Point); d > 0 {
+			all = append(all, fmt.Sprintf("%s: the hooks of %s take at most %s", name, p.Point, d.Round(time.Millisecond)))
+		}
+	}
+	return all
+}
+
 // validateFile returns the errors in a file, also those that only its directory
-// shows.
-func validateFile(source []byte, name string) (workload.ValidationErrors, error) {
+// shows, and its workload if Parse accepts it.
+func validateFile(source []byte, name string) (workload.ValidationErrors, *workload.Workload, error) {
 	w, err := workload.Parse(source, name)
 	if validationErrors, ok := errors.AsType[workload.ValidationErrors](err); ok {
-		return validationErrors, nil
+		return validationErrors, nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var validationErrors workload.ValidationErrors
 	for _, v := range w.Volumes {
@@ -73,12 +123,21 @@ func validateFile(source []byte, name string) (workload.ValidationErrors, error)
 			})
 		}
 	}
-	return validationErrors, nil
+	return validationErrors, w, nil
 }
 
-func printValidationErrors(w io.Writer, validationErrors workload.ValidationErrors) error {
-	for _, f := range validationErrors {
-		if _, err := fmt.Fprintln(w, f); err != nil {
+// lines returns what is to be printed of each.
+func lines[T fmt.Stringer](all []T) []string {
+	list := make([]string, len(all))
+	for i, v := range all {
+		list[i] = v.String()
+	}
+	return list
+}
+
+func printLines(w io.Writer, list []string) error {
+	for _, line := range list {
+		if _, err := fmt.Fprintln(w, line); err != nil {
 			return err
 		}
 	}

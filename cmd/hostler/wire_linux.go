@@ -15,7 +15,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/delivery"
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/hooks/builtin"
+	"github.com/hostler/hostler/hooks/request"
+	"github.com/hostler/hostler/hooks/request/googleauth"
 	"github.com/hostler/hostler/hooks/runner"
 	"github.com/hostler/hostler/internal/dispatch"
 	"github.com/hostler/hostler/membership"
@@ -34,11 +38,13 @@ type server struct {
 	db       *store.DB
 	rt       backend
 	sinks    *snapshot.Sinks
+	requests *request.Executor
 	pools    *pool.Pools
 	claims   *claim.Service
 	releases *release.Service
 	events   *dispatch.Dispatcher
 	schedule *schedule.Scheduler
+	delivery *delivery.Service
 	metrics  *metrics
 	member   *membership.Member // nil without a shared database
 	log      *slog.Logger
@@ -69,14 +75,18 @@ func wire(ctx context.Context, c serveConfig, log *slog.Logger) (*server, error)
 		return nil, errors.Join(err, db.Close())
 	}
 	db.SetProtocols(rt.Protocols())
+	requests, err := c.requests()
+	if err != nil {
+		return nil, errors.Join(err, rt.Close(), db.Close())
+	}
 	sinks := snapshot.NewSinks(c.pathPolicy(db.IsShared()), cloud.Open)
 	if !db.IsShared() {
-		return assemble(db, rt, sinks, log), nil
+		return assemble(db, rt, sinks, requests, log), nil
 	}
 	if err := register(ctx, c, db, member); err != nil {
 		return nil, errors.Join(err, rt.Close(), db.Close())
 	}
-	s := assemble(db, guardedBackend{member.Guard(rt), rt}, sinks, log)
+	s := assemble(db, guardedBackend{member.Guard(rt), rt}, sinks, requests, log)
 	s.member = member
 	return s, nil
 }
@@ -117,11 +127,32 @@ func (c serveConfig) pathPolicy(shared bool) snapshot.PathPolicy {
 	return snapshot.PathPolicy{State: state, Dirs: c.stateDirs, Credentials: c.credentialsDir}
 }
 
+// requests returns the executor of the requests of hooks.
+func (c serveConfig) requests() (*request.Executor, error) {
+	redactor := new(request.Redactor)
+	return request.New(request.Options{
+		Allow: c.hooksAllow, Deny: c.hooksDeny, Own: c.hooksOwn,
+		Secrets: request.NewSecrets(c.credentialsDir, redactor), Redactor: redactor,
+		Google: new(googleauth.Source), GoogleDefault: c.hooksGCP, GoogleHosts: c.hooksGCPHosts,
+	})
+}
+
+// executors returns the executors of all kinds of actions.
+func executors(rt runtime.Runtime, requests *request.Executor, log *slog.Logger) runner.Executors {
+	inContainer := runner.NewCommandExecutor(rt)
+	return runner.Executors{
+		hooks.KindCommand: inContainer, hooks.KindScript: inContainer,
+		hooks.KindHTTP: requests, hooks.KindWebhook: requests,
+		hooks.KindBuiltin: builtin.NewExecutor(log),
+	}
+}
+
 // assemble builds the services on a database and a runtime.
-func assemble(db *store.DB, rt backend, sinks *snapshot.Sinks, log *slog.Logger) *server {
-	s := &server{db: db, rt: rt, sinks: sinks, log: log}
+func assemble(db *store.DB, rt backend, sinks *snapshot.Sinks, requests *request.Executor, log *slog.Logger) *server {
+	s := &server{db: db, rt: rt, sinks: sinks, requests: requests, log: log}
 	s.metrics = newMetrics(db)
-	hookRunner := runner.New(rt, s.metrics.recorder(db), runner.Executors{hooks.KindCommand: runner.NewCommandExecutor(rt)})
+	actions := executors(rt, requests, log)
+	hookRunner := runner.New(rt, s.metrics.recorder(db), actions, pool.NewCatalog(db))
 	checkSink := func(ctx context.Context, cfg *workload.Sync) error {
 		_, err := sinks.Open(ctx, cfg)
 		return err
@@ -129,9 +160,23 @@ func assemble(db *store.DB, rt backend, sinks *snapshot.Sinks, log *slog.Logger)
 	s.pools = pool.New(db, rt, hookRunner, checkSink, log)
 	s.claims = claim.NewService(db, s.pools, rt, hookRunner, sinks, log)
 	s.releases = release.NewService(db, s.claims, s.pools, rt, hookRunner, log)
-	s.events = dispatch.New(db, log, s.pools.EventHandlers(), s.claims.EventHandlers(), s.releases.EventHandlers())
+	s.delivery = delivery.New(db, delivery.Options{
+		Workloads: s.pools.Catalog, Executors: actions, Attempt: hookRunner.EventAttempt,
+		OnEnd: s.metrics.countDelivery, WakeFiller: s.pools.WakeFiller, OnTainted: s.destroyIdle, Log: log,
+	})
+	s.events = dispatch.New(db, log, s.pools.EventHandlers(), s.claims.EventHandlers(), s.releases.EventHandlers(), s.delivery.EventHandlers())
 	s.schedule = schedule.New(db, s.claims, s.pools, rt, s.releases, log)
 	return s
+}
+
+// destroyIdle has a container destroyed in which a command of an event hook may
+// still run. While a claim has the container, its release does that.
+func (s *server) destroyIdle(ctx context.Context, container, reason string) error {
+	_, err := s.db.UpdateContainer(ctx, pool.BeginDestroy(container, []pool.State{pool.Idle}, reason))
+	if errors.Is(err, pool.ErrConflict) {
+		return nil
+	}
+	return err
 }
 
 // identity distinguishes this installation's containers from others': the id is
@@ -182,12 +227,13 @@ func (s *server) recoverWork(ctx context.Context, replica string) error {
 }
 
 // runLeaderLoops runs the loops of which only one server's may run, until ctx
-// ends: it fills the pools, releases idle claims, follows the workload files, and
+// ends: it fills the pools, releases idle claims, delivers events, follows the workload files, and
 // prunes old records.
 func (s *server) runLeaderLoops(ctx context.Context, c serveConfig) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.pools.Run(ctx) })
 	g.Go(func() error { return s.schedule.Run(ctx) })
+	g.Go(func() error { return s.delivery.Run(ctx) })
 	g.Go(func() error { return s.prune(ctx, c.retention) })
 	g.Go(func() error {
 		if c.workloads == "" {
@@ -200,7 +246,10 @@ func (s *server) runLeaderLoops(ctx context.Context, c serveConfig) error {
 
 // closeAll closes the runtime, the sinks and the database. Containers and claims
 // are kept.
-func (s *server) closeAll() error { return errors.Join(s.rt.Close(), s.sinks.Close(), s.db.Close()) }
+func (s *server) closeAll() error {
+	s.requests.Close()
+	return errors.Join(s.rt.Close(), s.sinks.Close(), s.db.Close())
+}
 
 // backend is a runtime that can be closed.
 type backend interface {

@@ -19,6 +19,7 @@ import (
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/hooks/builtin"
 	"github.com/hostler/hostler/hooks/runner"
 	"github.com/hostler/hostler/internal/dispatch"
 	"github.com/hostler/hostler/pool"
@@ -112,7 +113,7 @@ func (h *Harness) open() {
 	db, err := store.Open(context.Background(), h.path)
 	require.NoError(h.T, err)
 	log := slog.New(panicHandler{slog.DiscardHandler, h.T})
-	hookRunner := HookRunner(h.runtime, db)
+	hookRunner := HookRunner(h.runtime, db, pool.NewCatalog(db))
 	db.SetProtocols(h.runtime.Protocols())
 	h.DB = db
 	h.Pools = pool.New(db, h.runtime, hookRunner, sinks{h.Bucket}.check, log)
@@ -121,9 +122,14 @@ func (h *Harness) open() {
 	h.startDispatcher(log)
 }
 
-// HookRunner returns a runner of commands in rt that records them in recorder.
-func HookRunner(rt runtime.Runtime, recorder hooks.Recorder) *runner.Runner {
-	return runner.New(rt, recorder, runner.Executors{hooks.KindCommand: runner.NewCommandExecutor(rt)})
+// HookRunner returns a runner of commands, scripts and builtins in rt that
+// records them in recorder. files may be nil.
+func HookRunner(rt runtime.Runtime, recorder hooks.Recorder, files runner.Files) *runner.Runner {
+	inContainer := runner.NewCommandExecutor(rt)
+	return runner.New(rt, recorder, runner.Executors{
+		hooks.KindCommand: inContainer, hooks.KindScript: inContainer,
+		hooks.KindBuiltin: builtin.NewExecutor(slog.New(slog.DiscardHandler)),
+	}, files)
 }
 
 // startDispatcher starts the dispatcher of the services' event handlers.

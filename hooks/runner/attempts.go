@@ -14,9 +14,9 @@ import (
 
 // runHook runs one hook according to its policy. run is the record of its first
 // attempt, prior are the attempts on record. An error ends the point.
-func (r *Runner) runHook(ctx context.Context, h hooks.Hook, run hooks.Run, s Subject, prior []hooks.Run) ([]hooks.Run, error) {
+func (r *Runner) runHook(ctx context.Context, h hooks.Hook, run hooks.Run, s Subject, src source, prior []hooks.Run) ([]hooks.Run, error) {
 	var runs []hooks.Run
-	for o, err := range r.attempts(ctx, h, run, s, prior) {
+	for o, err := range r.attempts(ctx, h, run, s, src, prior) {
 		if o.run.State != "" {
 			runs = append(runs, o.run)
 		}
@@ -48,7 +48,7 @@ func (r *Runner) runHook(ctx context.Context, h hooks.Hook, run hooks.Run, s Sub
 // attempts performs the attempts of a hook one after another: those on record
 // are resumed, then new ones are made until the caller stops. An error ends the
 // point. The outcome has no state if the attempt never started.
-func (r *Runner) attempts(ctx context.Context, h hooks.Hook, run hooks.Run, s Subject, prior []hooks.Run) iter.Seq2[outcome, error] {
+func (r *Runner) attempts(ctx context.Context, h hooks.Hook, run hooks.Run, s Subject, src source, prior []hooks.Run) iter.Seq2[outcome, error] {
 	return func(yield func(outcome, error) bool) {
 		for i, p := range prior {
 			last := i == len(prior)-1
@@ -60,7 +60,7 @@ func (r *Runner) attempts(ctx context.Context, h hooks.Hook, run hooks.Run, s Su
 			run.ID, run.Attempt = p.ID, p.Attempt+1
 		}
 		for ; ; run.Attempt++ {
-			if !yield(r.attempt(ctx, h, run, s)) {
+			if !yield(r.attempt(ctx, h, run, s, src)) {
 				return
 			}
 		}
@@ -70,15 +70,15 @@ func (r *Runner) attempts(ctx context.Context, h hooks.Hook, run hooks.Run, s Su
 // attempt runs a hook once and records its start and its end. It returns an
 // error if the container is tainted or a record cannot be written. If only the
 // hook failed, the error is nil and the outcome has the state.
-func (r *Runner) attempt(ctx context.Context, h hooks.Hook, run hooks.Run, s Subject) (outcome, error) {
+func (r *Runner) attempt(ctx context.Context, h hooks.Hook, run hooks.Run, s Subject, src source) (outcome, error) {
 	run.State, run.StartedAt = hooks.Running, time.Now()
 	if err := r.recorder.RunStarted(ctx, run); err != nil {
 		return outcome{}, fmt.Errorf("record the start of hook %q: %w", h.Name, err)
 	}
 	x := r.executors.of(h.Action.Kind())
-	res := recovered(func() Result { return x.Execute(ctx, newAttempt(h, run, s)) })
-	run, err := r.end(ctx, run, res)
-	return outcome{run: run, ending: x.Ending(run)}, err
+	res := recovered(run, func() Result { return x.Execute(ctx, newAttempt(h, run, s, src)) })
+	run, err := r.end(ctx, h, run, res)
+	return outcome{run: run, ending: x.Ending(run), after: res.RetryAfter}, err
 }
 
 // resume records the end of an earlier attempt that has not ended on record,
@@ -94,23 +94,26 @@ func (r *Runner) resume(ctx context.Context, h hooks.Hook, run hooks.Run, mayRep
 	if run.State != hooks.Running && !wasUnknown {
 		return outcome{run: run, ending: x.Ending(run)}, nil
 	}
-	res := recovered(func() Result { return x.WaitResult(ctx, newAttempt(h, run, Subject{})) })
+	res := recovered(run, func() Result { return x.WaitResult(ctx, queryOf(h, run)) })
 	if wasUnknown {
 		return outcome{run: run, ending: x.Ending(run), repeatable: res.Gone}, taintedError(run, res.Err)
 	}
 	if res.Err != nil {
 		res.Err = fmt.Errorf("the server stopped while it ran: %w", res.Err)
 	}
-	run, err := r.end(ctx, run, res)
+	run, err := r.end(ctx, h, run, res)
 	return outcome{run: run, ending: x.Ending(run), repeatable: mayRepeat && run.State == hooks.Unknown && res.Gone}, err
 }
 
 // end records how an attempt ended. It returns an error if the container is
 // tainted or the record cannot be written.
-func (r *Runner) end(ctx context.Context, run hooks.Run, res Result) (hooks.Run, error) {
+func (r *Runner) end(ctx context.Context, h hooks.Hook, run hooks.Run, res Result) (hooks.Run, error) {
 	now := time.Now()
 	run.EndedAt, run.Duration = &now, float64(now.Sub(run.StartedAt).Microseconds())/1000
-	run.State, run.Detail = res.State, res.Detail
+	run.State, run.Detail, run.Values = res.State, res.Detail, res.Captured
+	if stops(h, res) {
+		run.State, run.Stopped = hooks.Succeeded, true
+	}
 	run.Stdout, run.Stderr = res.Stdout, res.Stderr
 	if res.Err != nil {
 		run.Error = res.Err.Error()

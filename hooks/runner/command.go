@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"strconv"
 	"time"
@@ -13,12 +14,12 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// CommandExecutor runs commands in containers.
+// CommandExecutor runs commands and scripts in containers.
 type CommandExecutor struct {
 	rt runtime.Execer
 }
 
-// NewCommandExecutor returns the executor of hooks.Command.
+// NewCommandExecutor returns the executor of hooks.Command and hooks.Script.
 func NewCommandExecutor(rt runtime.Execer) CommandExecutor { return CommandExecutor{rt} }
 
 // Execute runs the command of an attempt. If the engine becomes unavailable, the
@@ -31,10 +32,10 @@ func NewCommandExecutor(rt runtime.Execer) CommandExecutor { return CommandExecu
 // way to the container is not sent again.
 func (x CommandExecutor) Execute(ctx context.Context, a Attempt) Result {
 	cmd := commandOf(a)
-	deadline := time.Now().Add(a.Timeout + runtime.DefaultGrace)
+	deadline := time.Now().Add(a.Timeout + graceOf(cmd))
 	res, err := x.rt.Exec(ctx, a.Container, cmd)
 	for n := 1; isUnavailable(err); n++ {
-		res, err = x.rt.WaitResult(ctx, a.Container, queryOf(a))
+		res, err = x.rt.WaitResult(ctx, a.Container, commandQuery(a))
 		remaining := time.Until(deadline)
 		if errors.Is(err, runtime.ErrUnknownRun) && remaining > 0 {
 			res, err = x.rt.Exec(ctx, a.Container, cmd)
@@ -43,7 +44,7 @@ func (x CommandExecutor) Execute(ctx context.Context, a Attempt) Result {
 			break
 		}
 	}
-	return commandResult(ctx, res, err)
+	return commandResult(ctx, a, res, err)
 }
 
 // pollDelay is the delay between two queries while the engine is unavailable.
@@ -59,9 +60,9 @@ func (x CommandExecutor) WaitResult(ctx context.Context, a Attempt) Result {
 	polling, cancel := context.WithTimeout(ctx, a.Timeout+resumeTimeout)
 	defer cancel()
 	for polls := pollDelay.Retries(); ; {
-		res, err := x.rt.WaitResult(polling, a.Container, queryOf(a))
+		res, err := x.rt.WaitResult(polling, a.Container, commandQuery(a))
 		if !errors.Is(err, runtime.ErrUnavailable) || polls.Sleep(polling) != nil {
-			return commandResult(ctx, res, err)
+			return commandResult(ctx, a, res, err)
 		}
 	}
 }
@@ -76,24 +77,55 @@ func (CommandExecutor) Ending(r hooks.Run) Ending {
 // commandOf returns the command that performs an attempt. The workload's author
 // cannot override the variables that Hostler sets.
 func commandOf(a Attempt) runtime.Command {
-	c, _ := a.Action.(hooks.Command)
-	env := make(map[string]string, len(c.Environment)+9)
-	maps.Copy(env, c.Environment)
+	p := programOf(a.Action)
+	env := make(map[string]string, len(p.Environment)+9)
+	for name, value := range p.Environment {
+		env[name] = value.Text(a.Lookup)
+	}
 	maps.Copy(env, environment(a.Context))
 	return runtime.Command{
 		RunID:       a.ID(),
-		Args:        c.Args,
+		Args:        p.args,
+		Script:      p.script,
 		Environment: env,
-		User:        c.User,
-		Workdir:     c.Workdir,
+		User:        p.User,
+		Stdin:       a.Envelope,
+		Workdir:     p.Workdir,
 		Timeout:     a.Timeout,
+		Grace:       p.Grace,
+		Limits:      runtime.ProcessLimits(p.Limits),
 		Fence:       a.Fence,
 	}
 }
 
-// queryOf returns the command that names an attempt in WaitResult.
-func queryOf(a Attempt) runtime.Command {
-	return runtime.Command{RunID: a.ID(), Timeout: a.Timeout}
+// program is what an action runs in the container.
+type program struct {
+	args   []string
+	script string // the text that args, a shell, run; empty for none
+	hooks.Process
+}
+
+func programOf(action hooks.Action) program {
+	switch x := action.(type) {
+	case hooks.Script:
+		return program{x.Shell, x.Text, x.Process}
+	case hooks.Command:
+		return program{x.Args, "", x.Process}
+	}
+	return program{}
+}
+
+// commandQuery returns the command that names an attempt in WaitResult.
+func commandQuery(a Attempt) runtime.Command {
+	return runtime.Command{RunID: a.ID(), Timeout: a.Timeout, Grace: programOf(a.Action).Grace}
+}
+
+// graceOf returns the grace period of a command.
+func graceOf(cmd runtime.Command) time.Duration {
+	if cmd.Grace != nil {
+		return *cmd.Grace
+	}
+	return runtime.DefaultGrace
 }
 
 // environment renders a context as the HOSTLER_ variables of a command.
@@ -112,16 +144,17 @@ func environment(c Context) map[string]string {
 }
 
 // commandResult returns the Result of what an Execer returned.
-func commandResult(ctx context.Context, res runtime.Result, err error) Result {
+func commandResult(ctx context.Context, a Attempt, res runtime.Result, err error) Result {
 	r := Result{
 		Err: err, Stdout: res.Stdout, Stderr: res.Stderr,
-		Detail: hooks.Detail{Signal: res.Signal, TimedOut: res.TimedOut, Killed: res.Killed, Leaked: res.Leaked},
+		Detail: hooks.Detail{Signal: res.Signal, TimedOut: res.TimedOut, Killed: res.Killed, OOMKilled: res.OOMKilled, Leaked: res.Leaked},
 		Gone:   err == nil || errors.Is(err, runtime.ErrUnknownRun),
 	}
 	_, startFailed := errors.AsType[*runtime.StartError](err)
 	switch {
 	case err == nil:
 		r.State, r.Detail.ExitCode = commandState(res), &res.ExitCode
+		r.Err = limitError(a, res)
 	case startFailed:
 		r.State = hooks.StartFailed
 	case errors.Is(err, runtime.ErrContainerExited), errors.Is(err, runtime.ErrNotRunning), errors.Is(err, runtime.ErrNotFound):
@@ -143,4 +176,21 @@ func commandState(res runtime.Result) hooks.RunState {
 		return hooks.Succeeded
 	}
 	return hooks.Failed
+}
+
+// limitError returns why the kernel or the container's shim has ended a command,
+// or nil if neither has.
+func limitError(a Attempt, res runtime.Result) error {
+	limits := programOf(a.Action).Limits
+	switch {
+	case res.OOMKilled && !res.OK():
+		return errors.New("the container ran out of memory, and a process of the hook was killed")
+	case res.Exceeded == runtime.LimitOutput:
+		return fmt.Errorf("it wrote more output than its limit of %d bytes", limits.Output)
+	case res.Exceeded == runtime.LimitCPUTime:
+		return fmt.Errorf("it used more CPU time than its limit of %s", limits.CPUTime)
+	case res.Exceeded == runtime.LimitFileSize:
+		return fmt.Errorf("it wrote a file larger than its limit of %d bytes", limits.FileSize)
+	}
+	return nil
 }

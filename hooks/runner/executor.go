@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/hooks/variables"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -31,6 +32,12 @@ type Attempt struct {
 	Action  hooks.Action
 	Timeout time.Duration
 	Fence   int64 // of the flow; only for Execute
+	// Lookup supplies the variables of templates except secrets, Envelope is the
+	// JSON that describes what happened, and Secrets are those that the workload
+	// declares; only for Execute.
+	Lookup   variables.Lookup
+	Envelope []byte
+	Secrets  map[string]hooks.Secret
 }
 
 // Context describes an attempt to its action. Each executor renders it in its
@@ -50,14 +57,13 @@ type Context struct {
 // ID returns an id that is unique to the attempt.
 func (c Context) ID() string { return c.Run + "." + strconv.Itoa(c.Attempt) }
 
-// newAttempt returns the attempt of a record. Only one to execute needs the
-// subject.
-func newAttempt(h hooks.Hook, r hooks.Run, s Subject) Attempt {
+// queryOf returns the attempt of a record for WaitResult and Ending.
+func queryOf(h hooks.Hook, r hooks.Run) Attempt {
 	return Attempt{
-		Action: h.Action, Timeout: h.Timeout, Fence: s.Fence,
+		Action: h.Action, Timeout: h.Timeout,
 		Context: Context{
 			Run: r.ID, Attempt: r.Attempt, Hook: r.Hook, Point: r.Point, Workload: r.Workload,
-			Container: r.Container, Claim: r.Claim, Tenant: r.Tenant, Source: s.Source,
+			Container: r.Container, Claim: r.Claim, Tenant: r.Tenant,
 		},
 	}
 }
@@ -72,17 +78,30 @@ type Result struct {
 	Detail hooks.Detail
 	Stdout runtime.Output
 	Stderr runtime.Output
+	// Captured has the values that the action captured, by name. They are
+	// untrusted.
+	Captured map[string]string
+	// Warnings are what the author of the hook should know although the attempt was
+	// performed: variables that were empty, values that were not captured.
+	Warnings []string
+	// Stop reports whether the point ends as a success without the hooks that
+	// follow. RetryAfter is when the receiver permits another attempt; 0: now.
+	Stop       bool
+	RetryAfter time.Duration
 	// Gone reports whether nothing of the attempt is left, also if its outcome is
 	// unknown: an idempotent hook may then run again.
 	Gone bool
 }
 
 // recovered calls an executor. If it panics, the outcome is unknown, and nothing
-// confirms that the attempt has ended.
-func recovered(call func() Result) (res Result) {
+// confirms that an attempt in the container has ended.
+func recovered(r hooks.Run, call func() Result) (res Result) {
 	defer func() {
 		if p := recover(); p != nil {
-			res = Result{State: hooks.Unknown, Err: fmt.Errorf("%w: panic: %v", runtime.ErrTainted, p)}
+			res = Result{State: hooks.Unknown, Err: fmt.Errorf("panic: %v", p)}
+			if r.Kind.Rule().InContainer {
+				res.Err = fmt.Errorf("%w: %w", runtime.ErrTainted, res.Err)
+			}
 		}
 	}()
 	return call()
@@ -102,6 +121,9 @@ type Ending struct {
 
 // Executors are the executors by kind.
 type Executors map[hooks.Kind]Executor
+
+// Of returns the executor of a kind.
+func (e Executors) Of(k hooks.Kind) Executor { return e.of(k) }
 
 // of returns the executor of a kind.
 func (e Executors) of(k hooks.Kind) Executor {

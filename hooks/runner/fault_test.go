@@ -9,6 +9,7 @@ import (
 
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/workload"
 )
 
 // panicking is an executor with a bug.
@@ -21,10 +22,10 @@ func (panicking) Ending(hooks.Run) Ending                    { return Ending{} }
 // A panic of an executor ends its attempt as unknown, on record, and the
 // container is tainted. So it does when the point is resumed.
 func TestExecutorPanics(t *testing.T) {
-	for _, prior := range [][]hooks.Run{nil, {{ID: "r", Hook: "a", Attempt: 1, State: hooks.Running}}} {
+	for _, prior := range [][]hooks.Run{nil, {{ID: "r", Hook: "a", Attempt: 1, State: hooks.Running, Kind: hooks.KindCommand}}} {
 		rec := &fakeRecorder{prior: prior}
-		out, err := New(nil, rec, Executors{hooks.KindCommand: panicking{}}).Fire(
-			t.Context(), hooks.PostClaim, map[hooks.Point][]hooks.Hook{hooks.PostClaim: {newHook("a", hooks.Continue, 0)}}, Subject{Container: "k"})
+		out, err := New(nil, rec, Executors{hooks.KindCommand: panicking{}}, nil).Fire(
+			t.Context(), hooks.PostClaim, &workload.Workload{Hooks: map[hooks.Point][]hooks.Hook{hooks.PostClaim: {newHook("a", hooks.Continue, 0)}}}, Subject{Container: "k"})
 		require.ErrorIs(t, err, runtime.ErrTainted)
 		require.ErrorContains(t, err, "panic: a bug")
 		require.NotEmpty(t, out.Tainted)
@@ -37,9 +38,9 @@ func running() *stubRuntime { return &stubRuntime{status: runtime.Status{State: 
 
 // firePreRelease fires a point that does not abort its flow, with two hooks.
 func firePreRelease(t *testing.T, rt *stubRuntime, rec *fakeRecorder, results map[string][]scriptedResult) (Outcome, error) {
-	r := New(rt, rec, Executors{hooks.KindCommand: NewCommandExecutor(&scriptedRuntime{results: results})})
-	all := map[hooks.Point][]hooks.Hook{hooks.PreRelease: {newHook("a", hooks.Fail, 0), newHook("b", hooks.Fail, 0)}}
-	return r.Fire(t.Context(), hooks.PreRelease, all, Subject{Container: "k", Protocol: 3})
+	r := New(rt, rec, Executors{hooks.KindCommand: NewCommandExecutor(&scriptedRuntime{results: results})}, nil)
+	w := &workload.Workload{Hooks: map[hooks.Point][]hooks.Hook{hooks.PreRelease: {newHook("a", hooks.Fail, 0), newHook("b", hooks.Fail, 0)}}}
+	return r.Fire(t.Context(), hooks.PreRelease, w, Subject{Container: "k", Protocol: 3})
 }
 
 // A start that cannot be recorded skips no hook: the flow is retried, and all

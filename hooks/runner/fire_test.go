@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/workload"
 )
 
 // stubRuntime has one container.
@@ -26,11 +28,15 @@ func (s *stubRuntime) Status(context.Context, string) (runtime.Status, error) {
 
 func (s *stubRuntime) Protocols() runtime.Protocols { return runtime.Protocols{Oldest: 2, Current: 3} }
 
-// call is an action that does not run in the container.
-type call struct{ state hooks.RunState }
+// call is an action in the container, on the server if its kind is set.
+type call struct {
+	state hooks.RunState
+	kind  hooks.Kind
+}
 
-func (call) Kind() hooks.Kind  { return "call" }
-func (call) Summary() []string { return nil }
+func (c call) Kind() hooks.Kind { return cmp.Or(c.kind, hooks.KindScript) }
+func (call) Summary() []string  { return nil }
+func (call) Names() []string    { return nil }
 
 // callExecutor ends calls in their state, and as Unknown if their flow is
 // canceled. Every ending permits everything.
@@ -50,13 +56,15 @@ func (x *callExecutor) WaitResult(context.Context, Attempt) Result {
 
 func (x *callExecutor) Ending(hooks.Run) Ending { return Ending{MayRetry: true, MayContinue: true} }
 
-// hooksAt returns a workload's hooks: two at p.
-func hooksAt(p hooks.Point, first hooks.Hook) map[hooks.Point][]hooks.Hook {
-	return map[hooks.Point][]hooks.Hook{p: {first, {Name: "z", Action: call{hooks.Succeeded}, OnError: hooks.Fail}}}
+// hooksAt returns a workload with two hooks at p.
+func hooksAt(p hooks.Point, first hooks.Hook) *workload.Workload {
+	second := newCall(hooks.Succeeded, hooks.Fail)
+	second.Name = "z"
+	return &workload.Workload{Hooks: map[hooks.Point][]hooks.Hook{p: {first, second}}}
 }
 
 func newCall(state hooks.RunState, policy hooks.OnError) hooks.Hook {
-	return hooks.Hook{Name: "a", Action: call{state}, OnError: policy}
+	return hooks.Hook{Name: "a", Action: call{state: state}, OnError: policy}
 }
 
 // The table decides what a failed point means for its flow: an error where it
@@ -66,7 +74,7 @@ func TestFireFollowsAborts(t *testing.T) {
 	for _, rule := range hooks.Points() {
 		t.Run(string(rule.Point), func(t *testing.T) {
 			fire := func(h hooks.Hook) (Outcome, error) {
-				r := New(&stubRuntime{status: runtime.Status{State: runtime.Running}}, &fakeRecorder{}, Executors{"call": &callExecutor{}})
+				r := New(&stubRuntime{status: runtime.Status{State: runtime.Running}}, &fakeRecorder{}, Executors{hooks.KindScript: &callExecutor{}}, nil)
 				return r.Fire(t.Context(), rule.Point, hooksAt(rule.Point, h), Subject{Protocol: 3})
 			}
 			out, err := fire(newCall(hooks.Failed, hooks.Fail))
@@ -91,7 +99,7 @@ func TestFireFollowsAborts(t *testing.T) {
 			require.Equal(t, []string{}, out.Warnings, "a list in responses, not null")
 		})
 	}
-	out, err := New(nil, nil, nil).Fire(t.Context(), hooks.PostClaim, nil, Subject{})
+	out, err := New(nil, &fakeRecorder{}, nil, nil).Fire(t.Context(), hooks.PostClaim, &workload.Workload{}, Subject{})
 	require.NoError(t, err)
 	require.Equal(t, []string{}, out.Warnings)
 }
@@ -103,7 +111,7 @@ func TestFireFollowsCancel(t *testing.T) {
 	for _, rule := range hooks.Points() {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		x := &scriptedRuntime{results: map[string][]scriptedResult{"a": {{duringExec: func() { cancel(stop) }}}}}
-		r := New(&stubRuntime{status: runtime.Status{State: runtime.Running}}, &fakeRecorder{}, Executors{hooks.KindCommand: NewCommandExecutor(x), "call": &callExecutor{}})
+		r := New(&stubRuntime{status: runtime.Status{State: runtime.Running}}, &fakeRecorder{}, Executors{hooks.KindCommand: NewCommandExecutor(x), hooks.KindScript: &callExecutor{}}, nil)
 		out, err := r.Fire(ctx, rule.Point, hooksAt(rule.Point, newHook("a", hooks.Fail, 0)), Subject{Protocol: 3, NoPriorRuns: true})
 		require.Equal(t, rule.Aborts, errors.Is(err, context.Canceled), "%s: %v", rule.Point, err)
 		require.Equal(t, !rule.Aborts, len(out.Runs) == 2 && out.Runs[1].State == hooks.Succeeded, rule.Point)
@@ -132,7 +140,7 @@ func TestFireInStoppedContainer(t *testing.T) {
 		for name, tt := range tests {
 			t.Run(string(rule.Point)+" "+name, func(t *testing.T) {
 				rt, rec, x := tt.rt, &fakeRecorder{}, &callExecutor{}
-				out, err := New(&rt, rec, Executors{"call": x}).Fire(
+				out, err := New(&rt, rec, Executors{hooks.KindScript: x}, nil).Fire(
 					t.Context(), rule.Point, hooksAt(rule.Point, newCall(hooks.Succeeded, hooks.Fail)), tt.subject)
 				if !rule.MayBeStopped {
 					require.NoError(t, err)
@@ -176,10 +184,10 @@ func TestFireAgainInStoppedContainer(t *testing.T) {
 	for _, state := range []runtime.State{runtime.Exited, runtime.Running} {
 		rt := &stubRuntime{status: runtime.Status{State: state}}
 		all := hooksAt(hooks.PreRelease, newCall(hooks.Succeeded, hooks.Fail))
-		out, err := New(rt, &fakeRecorder{prior: ran}, Executors{"call": &callExecutor{}}).Fire(t.Context(), hooks.PreRelease, all, Subject{Protocol: 3})
+		out, err := New(rt, &fakeRecorder{prior: ran}, Executors{hooks.KindScript: &callExecutor{}}, nil).Fire(t.Context(), hooks.PreRelease, all, Subject{Protocol: 3})
 		require.NoError(t, err)
 		require.Empty(t, out.Warnings)
-		out, err = New(rt, &fakeRecorder{prior: skipped}, Executors{"call": &callExecutor{}}).Fire(t.Context(), hooks.PreRelease, all, Subject{Protocol: 3})
+		out, err = New(rt, &fakeRecorder{prior: skipped}, Executors{hooks.KindScript: &callExecutor{}}, nil).Fire(t.Context(), hooks.PreRelease, all, Subject{Protocol: 3})
 		require.NoError(t, err)
 		require.Equal(t, []string{"pre_release did not run: the container is not running"}, out.Warnings)
 	}
@@ -192,7 +200,7 @@ func TestFireCanceledBeforeStart(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(stop)
 	rec := &fakeRecorder{}
-	_, err := New(&stubRuntime{err: context.Canceled}, rec, Executors{"call": &callExecutor{}}).Fire(
+	_, err := New(&stubRuntime{err: context.Canceled}, rec, Executors{hooks.KindScript: &callExecutor{}}, nil).Fire(
 		ctx, hooks.PreDestroy, hooksAt(hooks.PreDestroy, newCall(hooks.Succeeded, hooks.Fail)), Subject{Protocol: 3})
 	require.ErrorIs(t, err, stop)
 	require.Empty(t, rec.trace)
@@ -202,9 +210,9 @@ func TestFireCanceledBeforeStart(t *testing.T) {
 func TestUnsupportedKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rec := &fakeRecorder{}
-		out, err := New(&stubRuntime{}, rec, nil).Fire(
+		out, err := New(&stubRuntime{}, rec, nil, nil).Fire(
 			t.Context(), hooks.PostClaim, hooksAt(hooks.PostClaim, newCall(hooks.Succeeded, hooks.Continue)), Subject{})
-		require.ErrorContains(t, err, `actions of kind "call" are not supported`)
+		require.ErrorContains(t, err, `actions of kind "script" are not supported`)
 		require.Equal(t, hooks.StartFailed, out.Runs[0].State)
 		require.Equal(t, []string{"start a.1 running", "end a.1 start_failed", "skip z.1 skipped"}, rec.trace)
 	})
@@ -213,7 +221,7 @@ func TestUnsupportedKind(t *testing.T) {
 // An executor gets the whole context of an attempt.
 func TestContextOfAttempt(t *testing.T) {
 	x := &callExecutor{}
-	out, err := New(&stubRuntime{}, &fakeRecorder{}, Executors{"call": x}).Fire(
+	out, err := New(&stubRuntime{}, &fakeRecorder{}, Executors{hooks.KindScript: x}, nil).Fire(
 		t.Context(), hooks.PostClaim, hooksAt(hooks.PostClaim, newCall(hooks.Succeeded, hooks.Fail)),
 		Subject{Workload: "w", Container: "k", Claim: "c", Tenant: "t", Source: "fresh"})
 	require.NoError(t, err)

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,39 +13,66 @@ import (
 )
 
 // run runs the hooks of a point in order. If stopped is not empty, it is why
-// none of them can be started. After a failed hook, whose error failed is, the
-// rest is skipped. Any other error ends the point at once, without records: a
+// none can be started in the container. After a failed hook, whose error failed
+// is, and after one that stops the point, the rest is skipped. Disabled hooks
+// leave no record. Any other error ends the point at once, without records: a
 // hook that was not skipped by the policy runs when the point is fired again.
-func (r *Runner) run(ctx context.Context, p hooks.Point, hs []hooks.Hook, s Subject, stopped string) (runs []hooks.Run, failed, err error) {
-	prior, err := r.priorRuns(ctx, p, s)
+func (r *Runner) run(ctx context.Context, p hooks.Point, hs []hooks.Hook, s Subject, stopped string, prior map[int][]hooks.Run) (runs []hooks.Run, failed, err error) {
+	src, err := r.source(ctx, hs, s)
 	if err != nil {
 		return nil, nil, err
 	}
-	skipReason := stopped
+	ended := "" // why the rest is skipped
 	for i, h := range hs {
-		var ended []hooks.Run
-		if skipReason != "" {
-			ended, err = r.skipHook(ctx, h, newRun(p, h, i, s), skipReason, prior[i])
-		} else {
-			ended, err = r.runHook(ctx, h, newRun(p, h, i, s), s, prior[i])
-		}
-		runs = append(runs, ended...)
-		if err == nil {
+		if h.Disabled && len(prior[i]) == 0 {
 			continue
 		}
-		if _, isHookError := errors.AsType[*hooks.Error](err); !isHookError || skipReason != "" {
-			return runs, failed, err // a record could not be written
+		run := newRun(p, h, i, s)
+		src.trusted = trustedOf(run, s)
+		reason := cmp.Or(ended, skipReason(h, stopped, src))
+		var attempts []hooks.Run
+		if reason != "" {
+			attempts, err = r.skipHook(ctx, h, run, reason, prior[i])
+		} else {
+			attempts, err = r.runHook(ctx, h, run, s, src, prior[i])
 		}
-		failed = err
-		skipReason = fmt.Sprintf("hook %q of the same point failed", h.Name)
+		runs = append(runs, attempts...)
+		if err != nil {
+			if _, isHookError := errors.AsType[*hooks.Error](err); !isHookError || reason != "" {
+				return runs, failed, err // a record could not be written
+			}
+			failed = err
+			ended = fmt.Sprintf("hook %q of the same point failed", h.Name)
+		}
+		if n := len(attempts); n > 0 && attempts[n-1].Stopped && ended == "" {
+			ended = fmt.Sprintf("hook %q stopped the point", h.Name)
+		}
+		src.add(attempts)
 	}
 	return runs, failed, nil
 }
 
+// skipReason returns why a hook is not run, or "". stopped is why the container
+// cannot run commands.
+func skipReason(h hooks.Hook, stopped string, src source) string {
+	switch {
+	case stopped != "" && runsInContainer(h):
+		return stopped
+	case !h.Condition.Holds(src.lookup):
+		return "its condition is false: " + h.Condition.String()
+	}
+	return ""
+}
+
 // newRun returns the record of a hook's first attempt.
 func newRun(p hooks.Point, h hooks.Hook, index int, s Subject) hooks.Run {
+	file := ""
+	if s.workload != nil {
+		file = s.workload.File
+	}
 	return hooks.Run{
-		ID: newID(), Point: p, Hook: h.Name, Index: index, Attempt: 1,
+		File: file,
+		ID:   newID(), Point: p, Hook: h.Name, Index: index, Attempt: 1,
 		Kind: h.Action.Kind(), Command: h.Action.Summary(),
 		Workload: s.Workload, Container: s.Container, Claim: s.Claim, Tenant: s.Tenant,
 	}
@@ -74,9 +102,9 @@ func (r *Runner) skipHook(ctx context.Context, h hooks.Hook, run hooks.Run, reas
 	return []hooks.Run{run}, nil
 }
 
-// priorRuns returns the recorded runs of a point by hook index, each in the
-// order of the attempts. A new flow has none.
-func (r *Runner) priorRuns(ctx context.Context, p hooks.Point, s Subject) (map[int][]hooks.Run, error) {
+// priorRuns returns the recorded runs of a point, in the order of the hooks and
+// their attempts. A new flow has none.
+func (r *Runner) priorRuns(ctx context.Context, p hooks.Point, s Subject) ([]hooks.Run, error) {
 	if s.NoPriorRuns {
 		return nil, nil
 	}
@@ -84,11 +112,7 @@ func (r *Runner) priorRuns(ctx context.Context, p hooks.Point, s Subject) (map[i
 	if err != nil {
 		return nil, fmt.Errorf("list the prior runs of %s: %w", p, err)
 	}
-	prior := make(map[int][]hooks.Run, len(runs))
-	for _, run := range runs {
-		prior[run.Index] = append(prior[run.Index], run)
-	}
-	return prior, nil
+	return runs, nil
 }
 
 // newID returns an id that sorts by time.

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/hooks/variables"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -52,7 +53,7 @@ func TestRunRecordIsComplete(t *testing.T) {
 func TestHostlerVariablesTakePrecedence(t *testing.T) {
 	s := &scriptedRuntime{results: map[string][]scriptedResult{"a": {exit0}}}
 	h := newHook("a", hooks.Fail, 0)
-	h.Action = hooks.Command{Args: []string{"a"}, Environment: map[string]string{"HOSTLER_TENANT": "mallory", "MODE": "fast"}}
+	h.Action = hooks.Command{Args: []string{"a"}, Process: hooks.Process{Environment: map[string]variables.Template{"HOSTLER_TENANT": variables.Literal("mallory"), "MODE": variables.Literal("fast")}}}
 	_, err := newRunner(s, &fakeRecorder{}).run(t.Context(), hooks.PostClaim, []hooks.Hook{h}, Subject{Tenant: "ada"})
 	require.NoError(t, err)
 	require.Equal(t, "ada", s.calls[0].Environment["HOSTLER_TENANT"])

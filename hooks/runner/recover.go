@@ -9,7 +9,7 @@ import (
 	"github.com/hostler/hostler/hooks"
 )
 
-// HasStarted reports whether a hook of the point was started for the subject.
+// HasStarted reports whether a hook of the point has a record for the subject.
 func (r *Runner) HasStarted(ctx context.Context, p hooks.Point, s Subject) (bool, error) {
 	prior, err := r.priorRuns(ctx, p, s)
 	return len(prior) > 0, err
@@ -31,8 +31,11 @@ func (r *Runner) awaitIdle(ctx context.Context, container string, hs map[hooks.P
 			continue // not a hook of this workload
 		}
 		h := hs[run.Point][run.Index]
+		if !run.Kind.Rule().InContainer {
+			continue // nothing of it is in the container
+		}
 		x := r.executors.of(h.Action.Kind())
-		res := recovered(func() Result { return x.WaitResult(ctx, newAttempt(h, run, Subject{})) })
+		res := recovered(run, func() Result { return x.WaitResult(ctx, queryOf(h, run)) })
 		if isUnavailable(res.Err) || ctx.Err() != nil {
 			return fmt.Errorf("wait for hook %q of %s: %w", run.Hook, run.Point, errors.Join(res.Err, context.Cause(ctx)))
 		}
@@ -58,7 +61,7 @@ func (r *Runner) MarkUnknown(ctx context.Context, ids []string, willResume func(
 		if resumes {
 			continue
 		}
-		if _, err := r.end(ctx, run, Result{State: hooks.Unknown, Err: errNotResumed}); err != nil {
+		if _, err := r.end(ctx, hooks.Hook{}, run, Result{State: hooks.Unknown, Err: errNotResumed}); err != nil {
 			return err
 		}
 	}

@@ -14,10 +14,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/workload"
 )
 
 // Runner runs hooks. It is safe for concurrent use. The caller must not fire two
@@ -26,6 +28,7 @@ type Runner struct {
 	rt        Runtime
 	recorder  hooks.Recorder
 	executors Executors
+	files     Files
 }
 
 // Runtime is what a Runner needs to know about containers.
@@ -34,10 +37,17 @@ type Runtime interface {
 	Protocols() runtime.Protocols
 }
 
+// Files returns workload files that were applied.
+type Files interface {
+	// File returns the workload of a file by its workload.Workload.File.
+	File(ctx context.Context, id, file string) (*workload.Workload, error)
+}
+
 // New returns a Runner that performs actions with executors and records them in
-// recorder.
-func New(rt Runtime, recorder hooks.Recorder, executors Executors) *Runner {
-	return &Runner{rt: rt, recorder: recorder, executors: executors}
+// recorder. files is needed to resume points after their workload was applied
+// again.
+func New(rt Runtime, recorder hooks.Recorder, executors Executors, files Files) *Runner {
+	return &Runner{rt: rt, recorder: recorder, executors: executors, files: files}
 }
 
 // Subject is the container, and the claim if any, of a point.
@@ -48,6 +58,7 @@ type Subject struct {
 	Claim     string // empty outside a claim
 	Tenant    string // empty outside a claim
 	Source    string // of the claim: fresh, affinity or recycled
+	Reason    string // of the release
 	// NoPriorRuns reports whether this server has just started the flow for the
 	// first time, so the flow has no records. Otherwise they are looked up.
 	NoPriorRuns bool
@@ -56,6 +67,8 @@ type Subject struct {
 	// may be stopped need them.
 	Protocol  int
 	HasExited bool
+
+	workload *workload.Workload // set by Fire
 }
 
 // Outcome is what a point means for its flow.
@@ -73,7 +86,7 @@ type Outcome struct {
 }
 
 // Fire runs the hooks of a point one after another according to their policies
-// and to the rule of the point. all are the hooks of the container's workload.
+// and to the rule of the point. w is the workload that the container is of.
 // Without hooks at p, Fire does nothing.
 //
 // Fire resumes the attempts of an earlier flow, perhaps of an earlier server,
@@ -85,27 +98,31 @@ type Outcome struct {
 // a process of a hook may still run. At other points a failed hook is a warning.
 // Any other error means that a record could not be read or written or that the
 // engine is unavailable: the flow must be retried.
-func (r *Runner) Fire(ctx context.Context, p hooks.Point, all map[hooks.Point][]hooks.Hook, s Subject) (Outcome, error) {
-	hs, rule := all[p], p.Rule()
-	if len(hs) == 0 {
+func (r *Runner) Fire(ctx context.Context, p hooks.Point, w *workload.Workload, s Subject) (Outcome, error) {
+	if len(w.Hooks[p]) == 0 {
 		return Outcome{Warnings: []string{}}, nil
 	}
-	stopped := ""
-	if rule.MayBeStopped {
-		var err error
+	w, prior, err := r.begunWith(ctx, p, w, s)
+	if err != nil {
+		return Outcome{}, err
+	}
+	hs, rule := w.Hooks[p], p.Rule()
+	s.workload = w
+	stopped, inContainer := "", slices.ContainsFunc(hs, runsInContainer)
+	if rule.MayBeStopped && inContainer {
 		if stopped, err = r.stoppedReason(ctx, s); err != nil {
 			return Outcome{}, err
 		}
 	}
-	if rule.AwaitsOthers && stopped == "" {
-		if err := r.awaitIdle(ctx, s.Container, all); err != nil {
+	if rule.AwaitsOthers && inContainer && stopped == "" {
+		if err := r.awaitIdle(ctx, s.Container, w.Hooks); err != nil {
 			return Outcome{}, err
 		}
 	}
 	if !rule.Aborts {
 		ctx = context.WithoutCancel(ctx)
 	}
-	runs, failed, err := r.run(ctx, p, hs, s, stopped)
+	runs, failed, err := r.run(ctx, p, hs, s, stopped, prior)
 	out := Outcome{Runs: runs, Tainted: taintedReason(runs, failed)}
 	out.Warnings = append(stoppedWarnings(runs), failureWarnings(runs)...)
 	if failed != nil && err == nil && !rule.Aborts {
@@ -119,6 +136,29 @@ func (r *Runner) Fire(ctx context.Context, p hooks.Point, all map[hooks.Point][]
 	}
 	return out, errors.Join(failed, err)
 }
+
+// begunWith returns the workload whose file the hooks of a point are from, and
+// the runs of the point by hook index. It is w unless an earlier flow began the
+// point before w was applied: its hooks are then those of that time.
+func (r *Runner) begunWith(ctx context.Context, p hooks.Point, w *workload.Workload, s Subject) (*workload.Workload, map[int][]hooks.Run, error) {
+	runs, err := r.priorRuns(ctx, p, s)
+	if err != nil || len(runs) == 0 {
+		return w, nil, err
+	}
+	prior := make(map[int][]hooks.Run, len(runs))
+	for _, run := range runs {
+		prior[run.Index] = append(prior[run.Index], run)
+	}
+	if file := runs[0].File; file != "" && file != w.File {
+		if w, err = r.files.File(ctx, s.Workload, file); err != nil {
+			return nil, nil, fmt.Errorf("read the file that %s began with: %w", p, err)
+		}
+	}
+	return w, prior, nil
+}
+
+// runsInContainer reports whether a hook needs a container that runs.
+func runsInContainer(h hooks.Hook) bool { return !h.Disabled && h.Action.Kind().Rule().InContainer }
 
 // stoppedReason returns why the container cannot run commands, or "". It returns
 // an error while the engine is unavailable: hooks would time out.
@@ -166,7 +206,7 @@ func taintedReason(runs []hooks.Run, err error) string {
 	}
 	reason := ""
 	for _, run := range runs {
-		if run.State == hooks.Unknown || run.State == hooks.Lost {
+		if run.Kind.Rule().InContainer && (run.State == hooks.Unknown || run.State == hooks.Lost) {
 			reason = fmt.Sprintf("hook %q ended as %s", run.Hook, run.State)
 		}
 	}

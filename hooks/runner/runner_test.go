@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -13,7 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/hooks/variables"
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/workload"
 )
 
 // scriptedRuntime is a runtime whose commands end with scripted results, by their
@@ -112,16 +115,26 @@ var (
 type testRunner struct{ *Runner }
 
 func newRunner(rt runtime.Execer, rec hooks.Recorder) testRunner {
-	return testRunner{New(nil, rec, Executors{hooks.KindCommand: NewCommandExecutor(rt)})}
+	return testRunner{New(nil, rec, Executors{hooks.KindCommand: NewCommandExecutor(rt)}, nil)}
 }
 
 // run runs a point whose container is stopped if a reason is given.
 func (r testRunner) run(ctx context.Context, p hooks.Point, hs []hooks.Hook, s Subject, stopped ...string) ([]hooks.Run, error) {
-	runs, failed, err := r.Runner.run(ctx, p, hs, s, strings.Join(stopped, ""))
+	_, prior, err := r.begunWith(ctx, p, &workload.Workload{}, s)
+	if err != nil {
+		return nil, err
+	}
+	runs, failed, err := r.Runner.run(ctx, p, hs, s, strings.Join(stopped, ""), prior)
 	if err == nil {
 		return runs, failed
 	}
 	return runs, errors.Join(failed, err)
+}
+
+// TestMain makes the delays between attempts exact.
+func TestMain(m *testing.M) {
+	retryDelay.Rand = func() float64 { return 0.5 }
+	os.Exit(m.Run())
 }
 
 func newHook(name string, policy hooks.OnError, retries int) hooks.Hook {
@@ -190,7 +203,7 @@ func TestAttemptsAndEnvironment(t *testing.T) {
 		s := &scriptedRuntime{results: map[string][]scriptedResult{"a": {exit3, exit0}}}
 		rec := &fakeRecorder{}
 		h := newHook("a", hooks.Retry, 1)
-		h.Action = hooks.Command{Args: []string{"a"}, Environment: map[string]string{"MODE": "fast"}, User: "app", Workdir: "/srv"}
+		h.Action = hooks.Command{Args: []string{"a"}, Process: hooks.Process{Environment: map[string]variables.Template{"MODE": variables.Literal("fast")}, User: "app", Workdir: "/srv"}}
 		runs, err := newRunner(s, rec).run(t.Context(), hooks.PostClaim, []hooks.Hook{h}, Subject{
 			Workload: "w", Container: "c", Claim: "k", Tenant: "t", Source: "fresh",
 		})

@@ -33,15 +33,21 @@ var layers = []layer{
 	{"runtime/runtimetest/attacktable", nil},
 
 	// What Hostler does, each on top of the one before.
-	{"hooks", []string{"runtime"}},
-	{"hooks/runner", []string{"runtime", "hooks", "internal/flow", "internal/backoff"}},
-	{"workload", []string{"runtime", "hooks"}},
+	{"hooks/variables", nil},
+	{"hooks", []string{"runtime", "hooks/variables"}},
+	{"hooks/runner", []string{"runtime", "hooks", "hooks/variables", "workload", "internal/flow", "internal/backoff"}},
+	{"hooks/request", []string{"hooks", "hooks/runner", "hooks/variables"}},
+	{"hooks/request/googleauth", []string{"hooks/request"}},
+	{"hooks/builtin", []string{"hooks", "hooks/runner"}},
+	{"workload", []string{"activity", "runtime", "hooks", "hooks/variables"}},
 	{"snapshot", []string{"runtime", "workload", "internal/flow"}},
 	{"snapshot/cloud", []string{"snapshot", "workload"}},
 	{"pool", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "internal/flow", "internal/transition", "internal/dispatch", "internal/backoff", "internal/workqueue"}},
 	{"claim", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "snapshot", "pool", "internal/flow", "internal/transition", "internal/singleflight", "internal/dispatch"}},
 	{"release", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "pool", "claim", "internal/flow", "internal/singleflight", "internal/dispatch", "internal/backoff"}},
 	{"release/schedule", []string{"runtime", "workload", "pool", "claim", "release", "internal/backoff", "internal/workqueue"}},
+
+	{"delivery", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "pool", "internal/backoff", "internal/dispatch", "internal/workqueue"}},
 
 	// What looks them over. It changes nothing.
 	{"doctor", []string{"activity", "runtime", "hooks", "workload", "pool", "claim"}},
@@ -57,11 +63,11 @@ var layers = []layer{
 	{"internal/gcstest", []string{"internal/servertest"}},
 	{"internal/gvisortest", []string{"internal/testenv"}},
 	{"store/postgrestest", []string{"internal/testenv"}},
-	{"e2e/flowtest", append([]string{"runtime/fake", "snapshot/snapshottest", "store", "hooks/runner", "internal/dispatch"}, flows...)},
+	{"e2e/flowtest", append([]string{"runtime/fake", "snapshot/snapshottest", "store", "hooks/runner", "hooks/builtin", "internal/dispatch"}, flows...)},
 
 	// What keeps it and what shows it. Neither knows a backend or the other.
-	{"store/...", append([]string{"store/...", "membership", "internal/backoff"}, flows...)},
-	{"api/...", append([]string{"api/...", "doctor"}, flows...)},
+	{"store/...", append([]string{"store/...", "membership", "internal/backoff", "delivery"}, flows...)},
+	{"api/...", append([]string{"api/...", "doctor", "delivery"}, flows...)},
 
 	// What programs of others import: it stands on the standard library.
 	{"client", []string{"internal/backoff"}},
@@ -94,6 +100,8 @@ var importOwners = []owner{
 	{"google.golang.org/api", []string{"snapshot", "snapshot/cloud"}, "only package snapshot/cloud talks to object storage"},
 	{"github.com/aws", []string{"snapshot", "snapshot/cloud"}, "only package snapshot/cloud talks to object storage"},
 	{"github.com/Azure/azure-sdk-for-go", []string{"snapshot", "snapshot/cloud"}, "only package snapshot/cloud talks to object storage"},
+	{"golang.org/x/oauth2", []string{"snapshot/cloud", "hooks/request/googleauth"}, "tokens are obtained where Google's clients are"},
+	{"code.dny.dev/ssrf", []string{"hooks/request"}, "only package hooks/request judges addresses"},
 	{"github.com/klauspost/compress", []string{"snapshot"}, "only snapshots are compressed"},
 	{"gopkg.in/yaml.v3", []string{"workload", "api/...", "cmd/hostler"},
 		"YAML is read by package workload and printed by the API and the command line"},
@@ -117,6 +125,7 @@ var reserved = []owner{
 	{"google.golang.org/api", append([]string{"snapshot/cloud"}, programs...), whyClouds},
 	{"github.com/aws", append([]string{"snapshot/cloud"}, programs...), whyClouds},
 	{"github.com/Azure", append([]string{"snapshot/cloud"}, programs...), whyClouds},
+	{"golang.org/x/oauth2", append([]string{"snapshot/cloud", "hooks/request/googleauth"}, programs...), whyClouds},
 	{"modernc.org/sqlite", append([]string{"store/...", "e2e/flowtest"}, programs...), whyDatabases},
 	{"github.com/jackc/pgx", append([]string{"store/...", "e2e/flowtest"}, programs...), whyDatabases},
 }
@@ -152,6 +161,7 @@ var goroutineStarters = []owner{
 	{"cmd/...", nil, "commands start what runs"},
 	{"store/...", nil, "the log's followers are woken by the store"},
 	{"runtime/...", nil, "a backend reads streams that know no context"},
+	{"hooks/request/googleauth", nil, "Google's client of the metadata server knows no context"},
 }
 
 // badNames say nothing about what is in a package.

@@ -18,10 +18,11 @@ var claims = []mutation{
 	{
 		desc: "a container with an interrupted restart returns to the pool when the engine is unavailable", test: "TestInterruptedStepDestroysContainer",
 		file: "claim/prepare.go",
-		old: `	a.changed = true
+		old: `	a.changed, a.restarted = true, true
 	a.pools.Health.MarkRestarted(a.claim.Container)
 `,
-		new: `	a.pools.Health.MarkRestarted(a.claim.Container)
+		new: `	a.restarted = true
+	a.pools.Health.MarkRestarted(a.claim.Container)
 `,
 	},
 	{
@@ -202,9 +203,9 @@ var claims = []mutation{
 	{
 		desc: "a claim that was taken over runs its hooks although none had started", test: "TestCrashBeforeHooks",
 		file: "claim/recover.go",
-		old: `	if !hooksStarted {
+		old: `	if len(started) == 0 {
 `,
-		new: `	if hooksStarted && false {
+		new: `	if started == nil {
 `,
 	},
 	{

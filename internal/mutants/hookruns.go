@@ -9,10 +9,10 @@ var hookRuns = []mutation{
 		return outcome{}, fmt.Errorf("record the start of hook %q: %w", h.Name, err)
 	}
 	x := r.executors.of(h.Action.Kind())
-	res := recovered(func() Result { return x.Execute(ctx, newAttempt(h, run, s)) })
+	res := recovered(run, func() Result { return x.Execute(ctx, newAttempt(h, run, s, src)) })
 `,
 		new: `	x := r.executors.of(h.Action.Kind())
-	res := recovered(func() Result { return x.Execute(ctx, newAttempt(h, run, s)) })
+	res := recovered(run, func() Result { return x.Execute(ctx, newAttempt(h, run, s, src)) })
 	if err := r.recorder.RunStarted(ctx, run); err != nil {
 		return outcome{}, fmt.Errorf("record the start of hook %q: %w", h.Name, err)
 	}
@@ -21,16 +21,16 @@ var hookRuns = []mutation{
 	{
 		desc: "hooks after a failed one are not recorded", test: "TestErrorPolicies",
 		file: "hooks/runner/point.go",
-		old: `		skipReason = fmt.Sprintf("hook %q of the same point failed", h.Name)
+		old: `			ended = fmt.Sprintf("hook %q of the same point failed", h.Name)
 `,
-		new: `		return runs, failed, nil
+		new: `			return runs, failed, nil
 `,
 	},
 	{
 		desc: "a hook is skipped for good because a record could not be written", test: "TestStorageErrorSkipsNoHook",
 		file: "hooks/runner/point.go",
-		old:  `!isHookError || skipReason != "" {`,
-		new:  `!isHookError && skipReason != "" {`,
+		old:  `!isHookError || reason != "" {`,
+		new:  `!isHookError && reason != "" {`,
 	},
 	{
 		desc: "a record that could not be written is hidden by the hook that failed", test: "TestUnwrittenSkipIsAnError",
@@ -89,24 +89,28 @@ var hookRuns = []mutation{
 	{
 		desc: "a hook's own environment overrides Hostler's variables", test: "TestHostlerVariablesTakePrecedence",
 		file: "hooks/runner/command.go",
-		old: `	maps.Copy(env, c.Environment)
+		old: `	for name, value := range p.Environment {
+		env[name] = value.Text(a.Lookup)
+	}
 	maps.Copy(env, environment(a.Context))
 `,
 		new: `	maps.Copy(env, environment(a.Context))
-	maps.Copy(env, c.Environment)
+	for name, value := range p.Environment {
+		env[name] = value.Text(a.Lookup)
+	}
 `,
 	},
 	{
 		desc: "how an attempt was ended is not recorded", test: "TestRunRecordIsComplete",
 		file: "hooks/runner/command.go",
-		old:  `hooks.Detail{Signal: res.Signal, TimedOut: res.TimedOut, Killed: res.Killed, Leaked: res.Leaked},`,
+		old:  `hooks.Detail{Signal: res.Signal, TimedOut: res.TimedOut, Killed: res.Killed, OOMKilled: res.OOMKilled, Leaked: res.Leaked},`,
 		new:  `hooks.Detail{TimedOut: res.TimedOut},`,
 	},
 	{
 		desc: "a hook that was started by an earlier server runs again", test: "TestResumePriorRuns",
 		file: "hooks/runner/attempts.go",
-		old:  `return x.WaitResult(ctx, newAttempt(h, run, Subject{}))`,
-		new:  `return x.Execute(ctx, newAttempt(h, run, Subject{}))`,
+		old:  `return x.WaitResult(ctx, queryOf(h, run))`,
+		new:  `return x.Execute(ctx, queryOf(h, run))`,
 	},
 	{
 		desc: "an outcome is requested only for as long as the attempt could have lasted", test: "TestSkipWaitsForEngine",
@@ -225,7 +229,7 @@ var hookRuns = []mutation{
 	{
 		desc: "the timeouts of a point are not read", test: "TestTimeoutsOfPoints",
 		file: "workload/points.go",
-		old:  `reflect.ValueOf(&list).Elem(), hookRule(point.Rule()))`,
-		new:  `reflect.ValueOf(&list).Elem(), hookRule(hooks.PointRule{DefaultTimeout: hooks.DefaultTimeout}))`,
+		old:  `reflect.ValueOf(&h.hookFile).Elem(), h.rule(kindOfNode(n)))`,
+		new:  `reflect.ValueOf(&h.hookFile).Elem(), hookRule(hooks.PointRule{DefaultTimeout: hooks.DefaultTimeout}))`,
 	},
 }

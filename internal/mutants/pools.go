@@ -34,9 +34,7 @@ var pools = []mutation{
 	{
 		desc: "the baseline is taken before post_create", test: "TestCreateStepOrder",
 		file: "pool/provisioner.go", pkg: "claim",
-		old: `			_, err := p.runner.Fire(ctx, hooks.PostCreate, w.Hooks, subject)
-			return err
-		}},
+		old: `		flow.Step{Name: string(hooks.PostCreate), Do: fire(hooks.PostCreate)},
 		flow.Step{Name: "baseline", Do: func(ctx context.Context) error {
 			if !needsBaseline {
 				return nil
@@ -44,17 +42,13 @@ var pools = []mutation{
 			return p.rt.RecordBaseline(ctx, c.ID, c.Fence)
 		}},
 `,
-		new: `			if needsBaseline {
-				if err := p.rt.RecordBaseline(ctx, c.ID, c.Fence); err != nil {
-					return err
-				}
+		new: `		flow.Step{Name: "baseline", Do: func(ctx context.Context) error {
+			if !needsBaseline {
+				return nil
 			}
-			return nil
+			return p.rt.RecordBaseline(ctx, c.ID, c.Fence)
 		}},
-		flow.Step{Name: "baseline", Do: func(ctx context.Context) error {
-			_, err := p.runner.Fire(ctx, hooks.PostCreate, w.Hooks, subject)
-			return err
-		}},
+		flow.Step{Name: string(hooks.PostCreate), Do: fire(hooks.PostCreate)},
 `,
 	},
 	{

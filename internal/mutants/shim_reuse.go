@@ -176,9 +176,9 @@ var shimReuse = []mutation{
 	},
 	{
 		desc: "a hook carries no fence", test: "TestHooksAndCopiesCarryFence", pkg: "claim",
-		file: "hooks/runner/executor.go",
-		old:  `Timeout: h.Timeout, Fence: s.Fence,`,
-		new:  `Timeout: h.Timeout,`,
+		file: "hooks/runner/variables.go",
+		old:  `	a.Fence, a.Source = s.Fence, s.Source`,
+		new:  `	a.Source = s.Source`,
 	},
 	{
 		desc: "a download carries no fence", test: "TestHooksAndCopiesCarryFence", pkg: "claim",

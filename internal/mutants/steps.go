@@ -6,15 +6,9 @@ var steps = []mutation{
 		desc: "post_create runs before the container is healthy", test: "TestCreateStepOrder",
 		file: "pool/provisioner.go", pkg: "claim",
 		old: `		flow.Step{Name: "healthy", Do: awaitHealthy},
-		flow.Step{Name: string(hooks.PostCreate), Do: func(ctx context.Context) error {
-			_, err := p.runner.Fire(ctx, hooks.PostCreate, w.Hooks, subject)
-			return err
-		}},
+		flow.Step{Name: string(hooks.PostCreate), Do: fire(hooks.PostCreate)},
 `,
-		new: `		flow.Step{Name: string(hooks.PostCreate), Do: func(ctx context.Context) error {
-			_, err := p.runner.Fire(ctx, hooks.PostCreate, w.Hooks, subject)
-			return err
-		}},
+		new: `		flow.Step{Name: string(hooks.PostCreate), Do: fire(hooks.PostCreate)},
 		flow.Step{Name: "healthy", Do: awaitHealthy},
 `,
 	},
@@ -113,10 +107,10 @@ var steps = []mutation{
 	{
 		desc: "a hook has no timeout", test: "TestAttemptsAndEnvironment",
 		file: "hooks/runner/command.go",
-		old: `		Workdir:     c.Workdir,
+		old: `		Workdir:     p.Workdir,
 		Timeout:     a.Timeout,
 `,
-		new: `		Workdir:     c.Workdir,
+		new: `		Workdir:     p.Workdir,
 `,
 	},
 	{
@@ -136,10 +130,10 @@ var steps = []mutation{
 	{
 		desc: "a container whose post_create failed is idle", test: "TestCreateFailureIsRolledBack",
 		file: "pool/provisioner.go",
-		old: `			_, err := p.runner.Fire(ctx, hooks.PostCreate, w.Hooks, subject)
+		old: `			_, err := p.runner.Fire(ctx, point, w, subject)
 			return err
 `,
-		new: `			_, _ = p.runner.Fire(ctx, hooks.PostCreate, w.Hooks, subject)
+		new: `			_, _ = p.runner.Fire(ctx, point, w, subject)
 			return nil
 `,
 	},

@@ -224,7 +224,7 @@ func TestPausedContainer(t *testing.T) {
 	require.ErrorIs(t, err, runtime.ErrNotRunning)
 	require.ErrorIs(t, rt.CopyIn(t.Context(), id, "/data", 0, rootfs(t, nil)), runtime.ErrNotRunning)
 	_, err = rt.Exec(t.Context(), id, runtime.Command{
-		Args: []string{"/box", "exit", "0"}, Timeout: 10 * time.Millisecond, Grace: 10 * time.Millisecond})
+		Args: []string{"/box", "exit", "0"}, Timeout: 10 * time.Millisecond, Grace: new(10 * time.Millisecond)})
 	require.ErrorIs(t, err, runtime.ErrTainted)
 	require.NoError(t, rt.Destroy(t.Context(), id), "while paused")
 }

@@ -3,6 +3,7 @@ package fake
 import (
 	"bytes"
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -69,6 +70,7 @@ func (rt *Runtime) WaitResult(ctx context.Context, id string, cmd runtime.Comman
 type run struct {
 	c         *container
 	grace     time.Duration
+	limits    runtime.ProcessLimits
 	allExited chan struct{} // closed when its last process has exited
 	done      chan struct{} // closed when result and err are set
 
@@ -81,6 +83,9 @@ type run struct {
 	containerExited bool // the container exited
 	tainted         bool // the shim was killed
 	leaked          int
+	written         int64 // bytes of output
+	exceeded        runtime.Limit
+	oomKilled       bool
 	stdout          runtime.Capture
 	stderr          runtime.Capture
 
@@ -105,13 +110,16 @@ func (c *container) begin(rt *Runtime, cmd runtime.Command) (*run, *Proc, error)
 	if err := c.admit(cmd.Fence); err != nil {
 		return nil, nil, err
 	}
-	r := &run{c: c, grace: cmd.Grace, allExited: make(chan struct{}), done: make(chan struct{})}
-	if r.grace <= 0 {
-		r.grace = runtime.DefaultGrace
+	r := &run{c: c, grace: runtime.DefaultGrace, limits: cmd.Limits, allExited: make(chan struct{}), done: make(chan struct{})}
+	if cmd.Grace != nil {
+		r.grace = *cmd.Grace
 	}
 	leader := &Proc{
 		Args: cmd.Args, Dir: cmd.Workdir, Stdin: bytes.NewReader(cmd.Stdin),
-		c: c, run: r, parent: shimPID,
+		Script: cmd.Script, c: c, run: r, parent: shimPID,
+	}
+	if cmd.Script != "" {
+		leader.Args = append(slices.Clip(cmd.Args), scriptPath)
 	}
 	leader.Stdout, leader.Stderr = &pipe{leader, &r.stdout}, &pipe{leader, &r.stderr}
 	if err := c.prepare(rt, leader, cmd.User, cmd.Environment); err != nil {
@@ -148,7 +156,7 @@ func (r *run) execute(leader *Proc, timeout time.Duration) {
 	delete(c.active, r)
 	r.result = runtime.Result{
 		ExitCode: leader.code, Signal: leader.signal, TimedOut: r.timedOut,
-		Killed: r.killed, Leaked: r.leaked, Duration: time.Since(start),
+		Killed: r.killed, Leaked: r.leaked, Exceeded: r.exceeded, OOMKilled: r.oomKilled, Duration: time.Since(start),
 		Stdout: r.stdout.Output(), Stderr: r.stderr.Output(),
 	}
 	r.stdout, r.stderr = runtime.Capture{}, runtime.Capture{}
@@ -200,6 +208,10 @@ func (r *run) terminate() {
 	r.ending = true
 	procs := r.processes()
 	r.c.mu.Unlock()
+	if r.grace <= 0 {
+		r.kill()
+		return
+	}
 	for _, p := range procs {
 		r.c.signal(p, sigTerm)
 	}

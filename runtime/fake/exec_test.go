@@ -47,7 +47,7 @@ func TestExecEndsEverything(t *testing.T) {
 				if tt.args[0] == "leave-ignoring" {
 					cmd.Args = tt.args
 				}
-				cmd.Timeout, cmd.Grace = timeout, grace
+				cmd.Timeout, cmd.Grace = timeout, new(grace)
 				start := time.Now()
 				got, err := rt.Exec(t.Context(), id, cmd)
 				require.NoError(t, err)
@@ -74,7 +74,7 @@ func TestExecEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, cause)
 		defer cancel()
 		cmd := execTestprog("ignore-term")
-		cmd.Grace = 3 * time.Second
+		cmd.Grace = new(3 * time.Second)
 		start := time.Now()
 		_, err := rt.Exec(ctx, id, cmd)
 		require.ErrorIs(t, err, cause)

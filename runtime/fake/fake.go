@@ -46,12 +46,14 @@ type Runtime struct {
 
 // New returns an engine without containers.
 func New() *Runtime {
-	return &Runtime{
+	rt := &Runtime{
 		containers: make(map[string]*container),
 		foreign:    make(map[string]bool),
 		programs:   maps.Clone(builtin),
 		protocols:  runtime.Protocols{Oldest: 1, Current: 2},
 	}
+	rt.programs["sh"] = rt.shell
+	return rt
 }
 
 // do makes one call: it is recorded, runs the traps that are set for it, and

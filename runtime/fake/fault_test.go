@@ -164,7 +164,7 @@ func TestConcurrentCalls(t *testing.T) {
 			for i := range 50 {
 				id := ids[(n+i)%len(ids)]
 				cmd := execTestprog("hang")
-				cmd.Timeout, cmd.Grace = time.Millisecond, time.Millisecond
+				cmd.Timeout, cmd.Grace = time.Millisecond, new(time.Millisecond)
 				calls := []func(){
 					func() { _, _ = rt.Exec(ctx, id, cmd) },
 					func() { _, _ = rt.Exec(ctx, id, execTestprog("double-fork", "m")) },

@@ -30,6 +30,7 @@ func (t *tree) addImageFiles() {
 		t.ensureDir(path.Dir(name)).children[path.Base(name)] = n
 	}
 	file(TestprogPath, &node{mode: 0o755, program: "box"})
+	file(shellPath, &node{mode: 0o755, program: "sh"})
 	file("/etc/passwd", &node{mode: 0o644, data: []byte(imagePasswd)})
 	file("/etc/group", &node{mode: 0o644, data: []byte(imageGroup)})
 }

@@ -31,7 +31,7 @@ func (rt *Runtime) Create(ctx context.Context, spec runtime.Spec) error {
 
 // Check accepts every spec, unless a trap returns an error.
 func (rt *Runtime) Check(ctx context.Context, spec runtime.Spec) error {
-	if spec.Isolation.FirstField() == "" {
+	if spec.Isolation.FirstField() == "" && spec.CommandLimits == (runtime.ProcessLimits{}) {
 		return nil
 	}
 	return rt.call(ctx, Call{Op: "check", ID: spec.ID}, func() error { return nil })

@@ -22,6 +22,7 @@ const Park = -1
 // writes are discarded, it changes no file and starts no child.
 type Proc struct {
 	Args   []string
+	Script string // of a shell: the content of its last argument
 	Env    map[string]string
 	Dir    string
 	User   User
@@ -175,9 +176,15 @@ type pipe struct {
 
 func (w *pipe) Write(b []byte) (int, error) {
 	w.p.c.mu.Lock()
-	defer w.p.c.mu.Unlock()
 	if w.p.dead {
+		w.p.c.mu.Unlock()
 		return 0, io.ErrClosedPipe
 	}
-	return w.to.Write(b)
+	n, err := w.to.Write(b)
+	exceeded := w.p.run != nil && w.p.run.countOutput(n)
+	w.p.c.mu.Unlock()
+	if exceeded {
+		w.p.run.terminate()
+	}
+	return n, err
 }

@@ -19,6 +19,7 @@ var signals = map[string]Signal{
 	"KILL": sigKill, "TERM": sigTerm, "STOP": sigStop, "INT": {"SIGINT", 2},
 	"HUP": {"SIGHUP", 1}, "SEGV": {"SIGSEGV", 11}, "USR1": {"SIGUSR1", 10},
 	"ABRT": {"SIGABRT", 6}, "QUIT": {"SIGQUIT", 3}, "USR2": {"SIGUSR2", 12},
+	"XCPU": {"SIGXCPU", 24}, "XFSZ": {"SIGXFSZ", 25},
 }
 
 // signalByNumber returns the signal of a number.

@@ -1,6 +1,7 @@
 package fake
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -30,6 +31,12 @@ func checkInput(cmd runtime.Command) error {
 	}
 	if len(cmd.Stdin) > runtime.MaxStdin {
 		return startError(runtime.StartBadInput, "%d bytes of stdin are more than %d", len(cmd.Stdin), runtime.MaxStdin)
+	}
+	if len(cmd.Script) > runtime.MaxScript || strings.ContainsRune(cmd.Script, 0) {
+		return startError(runtime.StartBadInput, "the script is too long or holds a NUL")
+	}
+	if l := cmd.Limits; min(int64(l.CPUTime), l.Memory, l.FileSize, l.Output) < 0 {
+		return startError(runtime.StartBadInput, "a limit is negative")
 	}
 	total := 0
 	for i, arg := range cmd.Args {
@@ -76,6 +83,9 @@ func (c *container) prepare(rt *Runtime, p *Proc, user string, env map[string]st
 	}
 	p.Dir = at.path
 	program, err := c.findProgram(rt, p)
+	if start, ok := errors.AsType[*runtime.StartError](err); ok && p.Script != "" && start.Reason == runtime.StartBinaryNotFound {
+		return startError(start.Reason, "the image has no %s, which the script needs", p.Args[0])
+	}
 	if err != nil {
 		return err
 	}

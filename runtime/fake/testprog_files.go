@@ -29,6 +29,9 @@ func (p *Proc) abs(name string) string {
 
 // ReadFile returns a file's content. The name is relative to Dir, or absolute.
 func (p *Proc) ReadFile(name string) ([]byte, error) {
+	if name == scriptPath && p.Script != "" {
+		return []byte(p.Script), nil
+	}
 	var data []byte
 	err := p.change(func(t *tree, u *User) error {
 		content, err := t.read(p.abs(name), u)

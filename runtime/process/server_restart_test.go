@@ -26,7 +26,7 @@ func TestCommandOutlivesServer(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, last.Destroy(context.WithoutCancel(t.Context()), "c")) })
 	require.NoError(t, rt.Start(t.Context(), "c", 1))
 
-	cmd := runtime.Command{RunID: "hangs", Args: []string{testprog, "hang"}, Timeout: 3 * time.Second, Grace: 10 * time.Second}
+	cmd := runtime.Command{RunID: "hangs", Args: []string{testprog, "hang"}, Timeout: 3 * time.Second, Grace: new(10 * time.Second)}
 	done := make(chan error, 1)
 	go func() { // ends with the session
 		_, err := rt.Exec(t.Context(), "c", cmd)

@@ -52,7 +52,7 @@ func (c *container) requireNoProcess(t *testing.T, marker string) {
 func timeout(t *testing.T, c *container) {
 	marker := newMarker()
 	cmd := c.command("hang", marker)
-	cmd.Timeout, cmd.Grace = shortTimeout, 10*time.Second
+	cmd.Timeout, cmd.Grace = shortTimeout, new(10*time.Second)
 	result, err := c.exec(t, cmd)
 	require.NoError(t, err)
 	require.True(t, result.TimedOut)
@@ -83,7 +83,7 @@ func ignoresSIGTERM(t *testing.T, c *container) {
 func (c *container) runIgnoringSIGTERM(t *testing.T, args ...string) runtime.Result {
 	t.Helper()
 	cmd := c.command(args...)
-	cmd.Grace = shortGrace
+	cmd.Grace = new(shortGrace)
 	for cmd.Timeout = shortTimeout; ; cmd.Timeout *= 2 {
 		result, err := c.exec(t, cmd)
 		require.NoError(t, err)
@@ -158,7 +158,7 @@ func otherCommandsUnaffected(t *testing.T, c *container) {
 		return pid != ""
 	})
 	cmd := c.command("ignore-term", newMarker())
-	cmd.Timeout, cmd.Grace = shortTimeout, shortGrace
+	cmd.Timeout, cmd.Grace = shortTimeout, new(shortGrace)
 	_, err := c.exec(t, cmd)
 	require.NoError(t, err)
 	require.NotEmpty(t, c.mustExec(t, "ps", marker), "the other command is still running")

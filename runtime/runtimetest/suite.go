@@ -62,6 +62,9 @@ type Limitations struct {
 	// ReadableIOCounters means that the kernel shows how much a process has read
 	// and written to users who may not trace it.
 	ReadableIOCounters bool
+	// NoOOMCounter means that the kernel does not count the processes of a
+	// container that it has killed because the container ran out of memory.
+	NoOOMCounter bool
 	// NoProcesses means that commands are not processes: nothing can be killed
 	// from inside, and huge outputs are counted, not written.
 	NoProcesses bool
@@ -89,6 +92,8 @@ func Run(t *testing.T, h Harness) {
 		{"stop", gracePeriodCases},
 		{"exec", execCases},
 		{"input", inputCases},
+		{"scripts", scriptCases},
+		{"limits", limitCases},
 		{"output", outputCases},
 		{"killing", killCases},
 		{"lost", containerExitCases},

@@ -211,6 +211,9 @@ func (c *Conn) handleRequest(f Frame) error {
 	if r.Streams < 0 || r.Streams > maxStreamsPerRequest {
 		return protocolError("a request with %d streams", r.Streams)
 	}
+	if r.Run != nil && r.Run.Invalid() != "" {
+		return protocolError("a command: %s", r.Run.Invalid())
+	}
 	if r.ID == 0 {
 		if r.Streams != 0 {
 			return protocolError("a one-way request with streams")

@@ -65,7 +65,11 @@ func newRun(cmd runtime.Command) (Run, error) {
 	if run.RunID == "" {
 		run.RunID = newRunID()
 	}
-	if problem := invalidInput(cmd); problem != "" {
+	problem := invalidInput(cmd)
+	if problem == "" {
+		problem = run.Invalid()
+	}
+	if problem != "" {
 		return run, &runtime.StartError{Reason: runtime.StartBadInput, Detail: problem}
 	}
 	return run, nil
@@ -74,14 +78,14 @@ func newRun(cmd runtime.Command) (Run, error) {
 // withDefaults returns a command as a Run, with its timeouts filled in.
 func withDefaults(cmd runtime.Command) Run {
 	run := Run{
-		RunID: cmd.RunID, Args: cmd.Args, Environment: cmd.Environment, User: cmd.User,
-		Workdir: cmd.Workdir, Stdin: cmd.Stdin, Timeout: cmd.Timeout, Grace: cmd.Grace,
+		RunID: cmd.RunID, Args: cmd.Args, Script: []byte(cmd.Script), Environment: cmd.Environment, User: cmd.User,
+		Workdir: cmd.Workdir, Stdin: cmd.Stdin, Timeout: cmd.Timeout, Grace: runtime.DefaultGrace, Limits: cmd.Limits,
 	}
 	if run.Timeout <= 0 {
 		run.Timeout = runtime.DefaultTimeout
 	}
-	if run.Grace <= 0 {
-		run.Grace = runtime.DefaultGrace
+	if cmd.Grace != nil {
+		run.Grace = max(0, *cmd.Grace)
 	}
 	return run
 }
@@ -183,6 +187,11 @@ func (e *execution) openError(err error) error {
 func (e *execution) attempt(ctx context.Context, c *sessionConn) (runtime.Result, error) {
 	if e.bootID != "" && e.bootID != c.bootID {
 		return runtime.Result{}, fmt.Errorf("%w: it was restarted", runtime.ErrContainerExited)
+	}
+	if e.request.Run != nil {
+		if err := c.checkFeatures(*e.request.Run); err != nil {
+			return runtime.Result{}, err
+		}
 	}
 	out, err := c.Call(e.request)
 	if errors.Is(err, errTooLarge) {

@@ -1,6 +1,7 @@
 package shim
 
 import (
+	"bytes"
 	"encoding/binary"
 	"io"
 	"net"
@@ -9,6 +10,8 @@ import (
 	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/runtime"
 )
 
 // rogue is a peer that holds the key and sends arbitrary frames.
@@ -41,6 +44,11 @@ func (r *rogue) send(kind Kind, message any) { _ = r.channel.Write(kind, message
 
 func (r *rogue) request(n uint64, streams int) {
 	r.send(KindRequest, Request{ID: r.id(n), Op: OpTar, Streams: streams})
+}
+
+// run sends the rogue's n-th request with a command.
+func (r *rogue) run(n uint64, run Run) {
+	r.send(KindRequest, Request{ID: r.id(n), Op: OpRun, Run: &run})
 }
 
 // id returns the ID of the rogue's n-th request.
@@ -115,6 +123,19 @@ var protocolLimits = map[string]struct {
 	"request too large": {nil, func(r *rogue) {
 		r.send(KindRequest, Request{ID: r.id(1), RunID: strings.Repeat("x", Server.maxRequestSize)})
 	}},
+	"script too long": {
+		func(r *rogue) {
+			if r.victim.local.name == Program.name { // others take no request of that size
+				r.run(1, Run{Script: bytes.Repeat([]byte("x"), runtime.MaxScript)})
+			}
+		},
+		func(r *rogue) { r.run(2, Run{Script: bytes.Repeat([]byte("x"), runtime.MaxScript+1)}) },
+	},
+	"negative limit": {
+		func(r *rogue) { r.run(1, Run{Limits: runtime.ProcessLimits{Memory: 1, Output: 1}}) },
+		func(r *rogue) { r.run(2, Run{Limits: runtime.ProcessLimits{Memory: 1, Output: -1}}) },
+	},
+	"NUL in a script": {func(r *rogue) { r.run(1, Run{Script: []byte("a")}) }, func(r *rogue) { r.run(2, Run{Script: []byte("a\x00")}) }},
 
 	"credit overrun": {func(r *rogue) { r.request(1, 1); r.fillWindow(1, 0) }, func(r *rogue) { r.frame(KindData, 1, []byte("x")) }},
 	"credit overrun after reset": {func(r *rogue) {
@@ -232,12 +253,17 @@ func TestProtocolLimits(t *testing.T) {
 const fuzzKinds = "QNAFDCER?"
 
 // After the handshake a peer may send anything: this end neither panics nor
-// leaks a goroutine, and it holds no more than its streams' windows.
+// leaks a goroutine, it holds no more than its streams' windows, and it accepts
+// no invalid command.
 func FuzzConn(f *testing.F) {
 	f.Add([]byte("\x00\x20{\"id\":2,\"op\":\"tar\",\"streams\":1}\x04\x0a\x00\x00\x00\x00\x00\x00\x00\x02\x00x"))
 	f.Add([]byte("\x00\x20{\"id\":3,\"op\":\"tar\",\"streams\":4}\x06\x09\x00\x00\x00\x00\x00\x00\x00\x03\x01"))
 	f.Add([]byte("\x02\x08{\"id\":3}\x03\x08{\"id\":3}\x01\x08{\"id\":3}"))
 	f.Add([]byte("\x07\x0b\x00\x00\x00\x00\x00\x00\x00\x03\x00{}\x05\x0d\x00\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x00\x01"))
+	f.Add([]byte("\x00\x3d{\"id\":2,\"op\":\"run\",\"run\":{\"args\":[\"sh\"],\"script\":\"ZXhpdA==\"}}"))
+	f.Add([]byte("\x00\x39{\"id\":2,\"op\":\"run\",\"run\":{\"args\":[\"sh\"],\"script\":\"AA==\"}}"))
+	f.Add([]byte("\x00\x3f{\"id\":2,\"op\":\"run\",\"run\":{\"args\":[\"sh\"],\"limits\":{\"memory\":1}}}"))
+	f.Add([]byte("\x00\x40{\"id\":2,\"op\":\"run\",\"run\":{\"args\":[\"sh\"],\"limits\":{\"memory\":-1}}}"))
 	f.Fuzz(func(t *testing.T, script []byte) {
 		for _, end := range []Role{Server, Program} {
 			synctest.Test(t, func(t *testing.T) { playScript(t, end, script) })
@@ -274,6 +300,9 @@ func playScript(t *testing.T, end Role, script []byte) {
 	require.LessOrEqual(t, buffered, 2*Window*(Server.maxStreams+Program.maxStreams))
 	r.victim.Close()
 	for _, in := range r.accepted {
+		if in.Request.Run != nil {
+			require.Empty(t, in.Request.Run.Invalid())
+		}
 		_ = in.Respond(Response{})
 	}
 	synctest.Wait()

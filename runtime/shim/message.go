@@ -89,12 +89,15 @@ type Request struct {
 type Run struct {
 	RunID       string            `json:"key"`
 	Args        []string          `json:"args"`
+	Script      []byte            `json:"script,omitempty"` // with FeatureScripts
 	Environment map[string]string `json:"environment,omitempty"`
 	User        string            `json:"user,omitempty"`
 	Workdir     string            `json:"workdir,omitempty"`
 	Stdin       []byte            `json:"stdin,omitempty"`
 	Timeout     time.Duration     `json:"timeout"`
 	Grace       time.Duration     `json:"grace"`
+	// Limits needs FeatureLimits.
+	Limits runtime.ProcessLimits `json:"limits,omitzero"`
 }
 
 // Progress reports the progress of a run that waits in the queue. A run that

@@ -147,7 +147,7 @@ func TestExecTimeout(t *testing.T) {
 		defer s.Close()
 		startedAt := time.Now()
 		cmd := helloCommand
-		cmd.Timeout, cmd.Grace = time.Minute, time.Second
+		cmd.Timeout, cmd.Grace = time.Minute, new(time.Second)
 		_, err := s.Exec(t.Context(), cmd)
 		require.ErrorIs(t, err, runtime.ErrTainted)
 		require.Equal(t, time.Minute+time.Second+KillTimeout+replyMargin, time.Since(startedAt))

@@ -44,6 +44,7 @@ func runLife(t *testing.T, s Store) {
 	failed := endedRun(first, hooks.Failed, 3)
 	failed.Stderr = runtime.Output{Head: "oops", Total: 4}
 	failed.Error = "not \xff UTF-8, and \x00 NUL"
+	failed.Values = map[string]string{"REGISTRATION_ID": "r\"1"}
 	require.NoError(t, s.RunEnded(ctx, failed))
 	failed.Error = "not \uFFFD UTF-8, and  NUL" // as every database can store it
 	require.NoError(t, s.RunEnded(ctx, endedRun(first, hooks.Succeeded, 0)), "ending twice changes nothing")
@@ -54,6 +55,9 @@ func runLife(t *testing.T, s Store) {
 	runs, err := s.Run(ctx, "x")
 	require.NoError(t, err)
 	require.Equal(t, []hooks.Run{failed, done}, runs)
+	captured, err := s.Runs(ctx, hooks.RunFilter{Container: "k1", Captured: true})
+	require.NoError(t, err)
+	require.Equal(t, []hooks.Run{failed}, captured, "only those that captured something")
 	none, err := s.Run(ctx, "y")
 	require.NoError(t, err)
 	require.Empty(t, none)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/delivery"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/runtime"
@@ -25,6 +26,8 @@ type Store interface {
 	pool.EventLog
 	claim.Store
 	hooks.Recorder
+	delivery.Outbox
+	delivery.Records
 	Reader
 	Admin
 }
@@ -81,6 +84,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"time of the last wipe is recorded", wipedAt},
 		{"workload is put, read and removed", workloads},
 		{"revision stays while in use", revisions},
+		{"file stays while in use", files},
 		{"failures of pools", breakers},
 		{"run has one start and one end", runLife},
 		{"run event is complete", runEventData},
@@ -109,6 +113,13 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"retention keeps what is in use", pruneRecords},
 		{"cursor passes events with what is written for them", cursors},
 		{"retention keeps what a cursor has not passed", pruneKeepsUnpassed},
+		{"event hook sees what comes after its file", eventHooks},
+		{"deliveries are added with the cursor", fanOut},
+		{"delivery and its attempts change together", deliveryLife},
+		{"command of an event hook starts in no other claim", deliveryCommands},
+		{"debounced events are delivered once", deliveryDebounce},
+		{"retention keeps what is to be delivered", pruneKeepsUndelivered},
+		{"workload stays until its events are delivered", deliveriesKeepWorkload},
 		{"close finishes queued changes", closeFinishesQueued},
 	} {
 		t.Run(c.name, func(t *testing.T) {

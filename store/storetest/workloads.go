@@ -2,11 +2,14 @@ package storetest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/store"
+	"github.com/hostler/hostler/workload"
 )
 
 func workloads(t *testing.T, s Store) {
@@ -80,4 +83,36 @@ func revisions(t *testing.T, s Store) {
 	}
 	_, err := s.Revision(ctx, web, "r9")
 	require.ErrorIs(t, err, pool.ErrWorkloadNotFound)
+}
+
+// A file stays while a point may be resumed with it. Then retention removes it,
+// unless it is the current one.
+func files(t *testing.T, s Store) {
+	ctx := t.Context()
+	old, current := []byte("old"), []byte("new")
+	require.NoError(t, s.PutWorkload(ctx, pool.Record{ID: web, Revision: rev, Source: old}))
+	id := addContainer(t, s, rev)
+	putWorkload(t, s, pool.Record{ID: web, Revision: rev, Source: current})
+	read := func(source []byte) error {
+		got, err := s.File(ctx, web, workload.FileID(source))
+		if err == nil {
+			require.Equal(t, source, got)
+		}
+		return err
+	}
+	prune := func() {
+		_, err := s.Prune(ctx, store.Retention{Before: time.Now().Add(time.Hour)})
+		require.NoError(t, err)
+	}
+	require.NoError(t, read(old))
+	require.NoError(t, read(current))
+	require.ErrorIs(t, read([]byte("other")), pool.ErrWorkloadNotFound)
+
+	mustUpdateContainer(t, s, destroyingTransition(id))
+	prune()
+	require.NoError(t, read(old), "pre_destroy may be resumed with it")
+	mustUpdateContainer(t, s, destroyedTransition(id))
+	prune()
+	require.ErrorIs(t, read(old), pool.ErrWorkloadNotFound)
+	require.NoError(t, read(current))
 }

@@ -10,6 +10,7 @@
 //	app restless GO A B   write numbers, the same ones into A and B, one after
 //	                      the other; and, once GO exists, stop every other
 //	                      process repeatedly
+//	app script FILE       run the lines of FILE, each a command of this program
 //	app misbehave MARKER  ignore SIGTERM, leave two daemons running, write a
 //	                      gigabyte without a line break, and hang
 //
@@ -26,21 +27,42 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
 
 func main() {
-	commands := map[string]func(args []string) error{
-		"append": add, "read": read, "files": files, "flaky": flaky,
-		"misbehave": misbehave, "between": between, "hang": hang, "bulk": bulk, "sum": sum,
-		"restless": writeForever, "freeze": freeze,
-	}
-	if err := commands[os.Args[1]](os.Args[2:]); err != nil {
+	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "app:", err)
 		os.Exit(1)
 	}
 }
+
+func run(args []string) error {
+	commands := map[string]func(args []string) error{
+		"append": add, "read": read, "files": files, "flaky": flaky,
+		"misbehave": misbehave, "script": script, "fail": fail, "between": between, "hang": hang, "bulk": bulk, "sum": sum,
+		"restless": writeForever, "freeze": freeze,
+	}
+	return commands[args[0]](args[1:])
+}
+
+// script is the shell of tests, whose images have none.
+func script(args []string) error {
+	text, err := os.ReadFile(args[0])
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(text)) {
+		if err := run(strings.Fields(line)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func fail([]string) error { return errors.New("as the script says") }
 
 // inside returns the path of a file in the container.
 func inside(path string) string { return filepath.Join(os.Getenv("HOSTLER_ROOT"), path) }

@@ -9,6 +9,14 @@
 //	box repeat TEXT N      print TEXT N times, without a newline
 //	box env [NAME]         print one value, or all as NAME=VALUE, sorted
 //	box cat                copy stdin to stdout
+//	box shell FILE         print FILE and then stdin, unless the content of FILE
+//	                       is in argv or the environment, or can be changed
+//	box spin               use CPU time indefinitely
+//	box fill FILE N        create FILE with N bytes
+//	box allocate N         reserve N bytes of address space
+//	box consume N          use N bytes of memory
+//	box child COMMAND...   run a command of box, and exit as a shell does after it
+//	box raise              print the limits that it can remove from itself
 //	box pwd                print the working directory
 //	box id                 print "uid=1 gid=2 groups=2,3 caps=0 nnp=1"
 //	box pause MS           wait that many milliseconds
@@ -84,6 +92,13 @@ func commands() map[string]command {
 		"repeat":      {2, repeat},
 		"env":         {0, environment},
 		"cat":         {0, cat},
+		"shell":       {1, shell},
+		"spin":        {0, spin},
+		"fill":        {2, fill},
+		"allocate":    {1, allocate},
+		"consume":     {1, consume},
+		"child":       {1, runChild},
+		"raise":       {0, raiseLimits},
 		"pwd":         {0, pwd},
 		"id":          {0, id},
 		"pause":       {1, pause},

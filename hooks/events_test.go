@@ -1,0 +1,51 @@
+package hooks
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A hook matches types, all types of a subject, and what an alias stands for;
+// some aliases only with a value in the data.
+func TestEventHookMatches(t *testing.T) {
+	tests := []struct {
+		on, event, data string
+		want            bool
+	}{
+		{"claim.released", "claim.released", "", true},
+		{"claim.released", "claim.failed", "", false},
+		{"claim", "claim.failed", "", true},
+		{"claim", "claims.failed", "", false},
+		{"error", "container.died", `{"oom_killed":false}`, true},
+		{"error", "claim.released", "", false},
+		{"limits-exceeded", "container.died", `{"exit_code":137,"oom_killed":true}`, true},
+		{"limits-exceeded", "container.died", `{"exit_code":137,"oom_killed":false}`, false},
+		{"limits-exceeded", "container.died", "", false},
+		{"artifact.created", "sync.completed", `{"files":3}`, true},
+		{"artifact.created", "sync.completed", `{"files":0}`, false},
+		{"artifact.created", "sync.completed", `{"files":`, false},
+		{"session.end", "claim.released", "", true},
+		{"log_append", "pool.created", "", true},
+		{"nothing", "pool.created", "", false},
+	}
+	for _, tt := range tests {
+		h := EventHook{On: []string{"workload.deleted", tt.on}}
+		require.Equal(t, tt.want, h.Matches(tt.event, []byte(tt.data)), "%s: %s %s", tt.on, tt.event, tt.data)
+	}
+}
+
+// No name stands for two aliases.
+func TestEventAliasesAreUnique(t *testing.T) {
+	seen := map[string]bool{}
+	for _, a := range EventAliases() {
+		require.NotEmpty(t, a.Doc)
+		for _, name := range append(a.Aliases, a.Name) {
+			require.False(t, seen[name], name)
+			seen[name] = true
+			found, ok := EventAliasOf(name)
+			require.True(t, ok)
+			require.Equal(t, a, found)
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/internal/backoff"
+	"github.com/hostler/hostler/workload"
+)
+
+// EventAttempt returns the attempt that performs a run of an event hook. e
+// describes the event, and w is the workload as it is applied now.
+func (r *Runner) EventAttempt(ctx context.Context, h hooks.Hook, run hooks.Run, w *workload.Workload, e Envelope) (Attempt, error) {
+	e.RunID, e.Hook = run.ID, run.Hook
+	if len(e.Data) == 0 {
+		e.Data = json.RawMessage("{}")
+	}
+	s := Subject{Workload: run.Workload, Container: run.Container, Claim: run.Claim, Tenant: run.Tenant, workload: w}
+	src, err := r.source(ctx, []hooks.Hook{h}, s)
+	if err != nil {
+		return Attempt{}, err
+	}
+	src.trusted = trustedOf(run, s)
+	maps.Copy(src.trusted, variablesOf(e))
+	a := queryOf(h, run)
+	a.Lookup, a.Secrets = src.lookup, w.Secrets
+	if a.Envelope, err = json.Marshal(e); err != nil {
+		return Attempt{}, fmt.Errorf("describe event %d: %w", e.Seq, err)
+	}
+	return a, nil
+}
+
+// variablesOf returns the variables that an event supplies. lookup knows which of
+// them are trusted.
+func variablesOf(e Envelope) map[string]string {
+	all := map[string]string{
+		"EVENT_TYPE": e.Type, "EVENT_SEQ": strconv.FormatInt(e.Seq, 10), "TIMESTAMP": e.Timestamp.UTC().Format(time.RFC3339Nano),
+		"EVENT_MESSAGE": e.Message, "EVENT_DATA": string(e.Data), "POINT": "",
+		"PHASE": phases[e.Type].now, "PREVIOUS_PHASE": phases[e.Type].before,
+	}
+	var data struct {
+		ExitCode  *int   `json:"exit_code"`
+		OOMKilled *bool  `json:"oom_killed"`
+		Reason    string `json:"reason"`
+		Source    string `json:"source"`
+	}
+	if json.Unmarshal(e.Data, &data) != nil {
+		return all // the data is not of Hostler
+	}
+	all["RELEASE_REASON"], all["CLAIM_SOURCE"] = data.Reason, data.Source
+	if data.ExitCode != nil {
+		all["EXIT_CODE"] = strconv.Itoa(*data.ExitCode)
+	}
+	if data.OOMKilled != nil {
+		all["OOM_KILLED"] = strconv.FormatBool(*data.OOMKilled)
+	}
+	return all
+}
+
+// phases has the state of a container or claim since each event, and before it.
+var phases = map[string]struct{ now, before string }{
+	"container.creating":   {"provisioning", ""},
+	"container.created":    {"running", "starting"},
+	"container.claimed":    {"running", "running"},
+	"container.released":   {"running", "running"},
+	"container.died":       {"error", "running"},
+	"container.destroying": {"stopping", "running"},
+	"container.destroyed":  {"stopped", "stopping"},
+	"claim.requested":      {"starting", ""},
+	"claim.activated":      {"running", "starting"},
+	"claim.failed":         {"error", "starting"},
+	"claim.releasing":      {"stopping", "running"},
+	"claim.released":       {"stopped", "stopping"},
+}
+
+// eventHookTimeout is how long AwaitEventHooks waits. The commands are canceled
+// when the flow begins, so they take no longer than their grace.
+const eventHookTimeout = time.Minute
+
+// AwaitEventHooks waits until no command of an event hook runs in the container,
+// on record. A flow calls it when its transition is recorded: no such command
+// starts after that, and one that runs is canceled because of the transition's
+// event. If one does not end, tainted is why the container must not be used
+// again. Without such hooks in the workload it does nothing.
+func (r *Runner) AwaitEventHooks(ctx context.Context, container string, all []hooks.EventHook) (tainted string, err error) {
+	inContainer := func(h hooks.EventHook) bool { return h.Action.Kind().Rule().InContainer }
+	if !slices.ContainsFunc(all, inContainer) {
+		return "", nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, eventHookTimeout)
+	defer cancel()
+	for polls := eventHookPolls.Retries(); ; {
+		runs, err := r.recorder.Runs(ctx, hooks.RunFilter{Container: container, States: []hooks.RunState{hooks.Running}, NoOutput: true})
+		if err != nil {
+			return "", fmt.Errorf("list the hook runs of the container: %w", err)
+		}
+		i := slices.IndexFunc(runs, func(run hooks.Run) bool { return run.Event != "" && run.Kind.Rule().InContainer })
+		if i < 0 {
+			return "", nil
+		}
+		if polls.Sleep(ctx) != nil {
+			return fmt.Sprintf("event hook %q has not ended", runs[i].Hook), nil
+		}
+	}
+}
+
+var eventHookPolls = backoff.Policy{Min: 5 * time.Millisecond, Max: 500 * time.Millisecond}

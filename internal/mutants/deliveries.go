@@ -1,0 +1,162 @@
+package main
+
+// deliveries are mutations of package delivery.
+var deliveries = []mutation{
+	{
+		desc: "an event that a delivery caused is delivered", test: "TestDepth",
+		file: "delivery/match.go",
+		old:  `	if e.Depth > 0 {`,
+		new:  `	if e.Depth > 9 {`,
+	},
+	{
+		desc: "an event from before the file is delivered", test: "TestDelivers",
+		file: "delivery/match.go",
+		old:  `if ok && e.Seq > since && `,
+		new:  `if ok && e.Seq > since-99 && `,
+	},
+	{
+		desc: "hooks are those of before a change of the file", test: "TestHookChanges",
+		file: "delivery/service.go",
+		old:  `{ s.applied.invalidate(e.Workload); s.setActive() }`,
+		new:  `{ s.setActive() }`,
+	},
+	{
+		desc: "a delivery does not wait for the time of its next attempt", test: "TestRetries",
+		file: "delivery/attempt.go",
+		old:  `; wait > 0 {`,
+		new:  `; wait > time.Minute {`,
+	},
+	{
+		desc: "all lanes of a hook are attempted at once", test: "TestHangingReceiver",
+		file: "delivery/service.go",
+		old:  `PerGroup: perHook,`,
+		new:  `PerGroup: slots,`,
+	},
+	{
+		desc: "a command whose outcome is unknown runs again", test: "TestKilledAtEachStep",
+		file: "delivery/policy.go",
+		old:  `mayRetry = !inContainer || h.Idempotent && res.Gone`,
+		new:  `mayRetry = !inContainer || res.Gone`,
+	},
+	{
+		desc: "a request whose outcome is unknown is not sent again", test: "TestKilledAtEachStep",
+		file: "delivery/policy.go",
+		old:  `mayRetry = !inContainer || h.Idempotent && res.Gone`,
+		new:  `mayRetry = h.Idempotent && res.Gone`,
+	},
+	{
+		desc: "a server performs the attempt of another one again", test: "TestKilledAtEachStep",
+		file: "delivery/attempt.go",
+		old:  `.WaitResult(ctx, o.earlierAttempt())`,
+		new:  `.Execute(ctx, o.earlierAttempt())`,
+	},
+	{
+		desc: "an attempt is performed before its start is recorded", test: "TestKilledAtEachStep",
+		file: "delivery/attempt.go",
+		old:  `	permission, err := s.store.UpdateDelivery(`,
+		new: `	_ = s.o.Executors.Of(o.run.Kind).Execute(work, o.attempt)
+	permission, err := s.store.UpdateDelivery(`,
+	},
+	{
+		desc: "what waits for a debounce is lost behind the last event of a container", test: "TestDebounce",
+		file: "delivery/match.go",
+		old: `	case activity.ContainerDestroyed:
+		return []string{e.Container}`,
+		new: `	case activity.ContainerDestroyed:
+		return nil`,
+	},
+}
+
+// deliveryStores are mutations of how the store keeps deliveries.
+var deliveryStores = []mutation{
+	{
+		desc: "an event hook sees events from before its file was applied", test: "TestSQLite",
+		file: "store/eventhooks.go",
+		old:  `			all[name] = last`,
+		new:  `			all[name] = 0`,
+	},
+	{
+		desc: "the log is read although no workload has event hooks", test: "TestSQLite",
+		file: "store/eventhooks.go",
+		old:  `	if !c.before || c.after {`,
+		new:  `	if true {`,
+	},
+	{
+		desc: "the cursor moves before the deliveries are added", test: "TestSQLite",
+		file: "store/deliveries.go",
+		old:  `		return func(t *tx) error { return addDeliveries(t, changes) }, err`,
+		new:  `		return func(t *tx) error { _ = addDeliveries(t, changes[:len(changes)/2]); return nil }, err`,
+	},
+	{
+		desc: "retention removes events that are still to be delivered", test: "TestSQLite",
+		file: "store/prune.go",
+		old:  `		end = min(end, live.Int64-1)`,
+		new:  `		end = max(end, live.Int64-1)`,
+	},
+	{
+		desc: "a delivery becomes live although its event was removed", test: "TestSQLite",
+		file: "store/deliveries.go",
+		old:  `	if from.IsLive() || !m.State.IsLive() {`,
+		new:  `	if true {`,
+	},
+	{
+		desc: "the next delivery is not the one of the first event", test: "TestSQLite",
+		file: "store/deliveries.go",
+		old:  `ORDER BY seq, id LIMIT 1`,
+		new:  `ORDER BY id LIMIT 1`,
+	},
+	{
+		desc: "an event of a delivery is delivered", test: "TestSQLite",
+		file: "store/runevent.go",
+		old:  `		depth = 1 // only events of depth 0 are delivered`,
+		new:  `		depth = 0 // only events of depth 0 are delivered`,
+	},
+	{
+		desc: "a server changes a delivery that another one attempts", test: "TestPostgresDeliveryOwners",
+		file: "store/deliveries.go",
+		old:  `	if from == delivery.Running && owner != t.owner {`,
+		new:  `	if from == delivery.Running && owner == "" {`,
+	},
+	{
+		desc: "a command of an event hook starts in a claim that has ended", test: "TestSQLite",
+		file: "store/deliveries.go",
+		old:  `string(claim.Active), string(claim.Pending)`,
+		new:  `state, string(claim.Pending)`,
+	},
+	{
+		desc: "a command of an event hook starts in another tenant's container", test: "TestSQLite",
+		file: "store/deliveries.go",
+		old:  `	return fence, permitState(err, state, wanted, earlier)`,
+		new:  `	return fence, permitState(err, state, state, earlier)`,
+	},
+	{
+		desc: "a request of an event hook ends with its claim", test: "TestSQLite",
+		file: "store/runs.go",
+		old:  "	inContainerCondition = ` AND (event = '' OR kind IN ('command', 'script'))`",
+		new:  "	inContainerCondition = ``",
+	},
+	{
+		desc: "a debounced event is delivered for each event", test: "TestSQLite",
+		file: "store/deliveries.go",
+		old:  `		if err != nil || n > 0 {`,
+		new:  `		if err != nil || n > 9 {`,
+	},
+	{
+		desc: "a steady stream delays a debounced event without end", test: "TestSQLite",
+		file: "store/deliveries.go",
+		old:  `CASE WHEN created_at + $9 < $8 THEN created_at + $9 ELSE $8 END`,
+		new:  `CASE WHEN created_at + $9 < 0 THEN created_at + $9 ELSE $8 END`,
+	},
+	{
+		desc: "a workload is removed before its events are delivered", test: "TestSQLite",
+		file: "store/eventhooks.go",
+		old:  `		if behind > 0 {`,
+		new:  `		if behind > 9 {`,
+	},
+	{
+		desc: "a workload is removed before its deliveries end", test: "TestSQLite",
+		file: "store/eventhooks.go",
+		old:  `	if live > 0 {`,
+		new:  `	if live > 9 {`,
+	},
+}

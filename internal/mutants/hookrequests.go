@@ -1,0 +1,316 @@
+package main
+
+// hookRequests are mutations of packages hooks/request and hooks/builtin.
+var hookRequests = []mutation{
+	{
+		desc: "requests are sent to any address", test: "TestWays",
+		file: "hooks/request/transport.go",
+		old:  `			return a.check(ctx, host, dialed.Addr(), listed)`,
+		new: `			_, _ = host, dialed
+			return nil`,
+	},
+	{
+		desc: "an IPv4-mapped address is not judged as IPv4", test: "TestAddressRules",
+		file: "hooks/request/address.go",
+		old: `	addr = addr.WithZone("").Unmap()
+	embedded`,
+		new: `	addr = addr.WithZone("")
+	embedded`,
+	},
+	{
+		desc: "allowed addresses are not denied", test: "TestAddressRules",
+		file: "hooks/request/address.go",
+		old:  `	if a.deny.hasHost(host) || a.deny.hasAny(addr, embedded) {`,
+		new:  `	if !a.allow.hasAny(addr) && (a.deny.hasHost(host) || a.deny.hasAny(addr, embedded)) {`,
+	},
+	{
+		desc: "a denied host is reached by its name", test: "TestWays",
+		file: "hooks/request/address.go",
+		old:  `	if a.deny.hasHost(host) || a.deny`,
+		new:  `	if a.deny`,
+	},
+	{
+		desc: "what an allowed NAT64 address stands for is not judged", test: "TestAddressRules",
+		file: "hooks/request/address.go",
+		old:  `	if embedded.IsValid() && !a.allow`,
+		new:  `	if !embedded.IsValid() && !a.allow`,
+	},
+	{
+		desc: "requests reach the server's interfaces", test: "TestWays",
+		file: "hooks/request/address.go",
+		old: `p.Addr().WithZone("").Unmap() == addr {
+			return true, nil`,
+		new: `p.Addr().WithZone("").Unmap() == addr {
+			return false, nil`,
+	},
+	{
+		desc: "requests reach the address of the server's own name", test: "TestWays",
+		file: "hooks/request/address.go",
+		old:  `	for _, name := range a.own.hosts {`,
+		new:  `	for _, name := range a.own.hosts[:0] {`,
+	},
+	{
+		desc: "everything is permitted while the server's addresses are unknown", test: "TestUnknownOwnAddresses",
+		file: "hooks/request/address.go",
+		old:  `		return fmt.Errorf("list the server's own addresses: %w", err)`,
+		new:  `		return nil`,
+	},
+	{
+		desc: "requests reach metadata services in private networks", test: "TestWays",
+		file: "hooks/request/address.go",
+		old:  `		return fmt.Errorf("%w: %s (%s) is a metadata service", ErrRefused, addr, host)`,
+		new:  `		return nil`,
+	},
+	{
+		desc: "a domain without a dot in front of it matches", test: "TestAddressRules",
+		file: "hooks/request/address.go",
+		old:  `strings.CutPrefix(h, "*")`,
+		new:  `strings.CutPrefix(h, "*.")`,
+	},
+	{
+		desc: "redirects are followed", test: "TestStatus",
+		file: "hooks/request/request.go",
+		old:  `transport.RoundTrip(m.httpRequest(ctx))`,
+		new:  `(&http.Client{Transport: transport}).Do(m.httpRequest(ctx))`,
+	},
+	{
+		desc: "the proxy of the environment is used", test: "TestProxyIsIgnored",
+		file: "hooks/request/transport.go",
+		old:  `		Proxy: nil,`,
+		new:  `		Proxy: http.ProxyFromEnvironment,`,
+	},
+	{
+		desc: "servers are not verified", test: "TestTLS",
+		file: "hooks/request/transport.go",
+		old:  `RootCAs: roots}`,
+		new:  `RootCAs: roots, InsecureSkipVerify: true}`,
+	},
+	{
+		desc: "HTTP/2 is spoken", test: "TestTLS",
+		file: "hooks/request/transport.go",
+		old:  `	protocols.SetHTTP1(true)`,
+		new:  `	protocols.SetHTTP2(true)`,
+	},
+	{
+		desc: "the body of a response has no limit", test: "TestBadReceivers",
+		file: "hooks/request/response.go",
+		old:  `io.LimitReader(resp.Body, maxResponseBytes+1)`,
+		new:  `io.LimitReader(resp.Body, 1<<40)`,
+	},
+	{
+		desc: "a body that is not needed delays the result", test: "TestBadReceivers",
+		file: "hooks/request/response.go",
+		old: `	if !needed {
+		timer`,
+		new: `	if needed {
+		timer`,
+	},
+	{
+		desc: "half a response is captured", test: "TestCapture",
+		file: "hooks/request/response.go",
+		old:  `	if b.cut {`,
+		new:  `	if false {`,
+	},
+	{
+		desc: "a captured value has no limit", test: "TestCapture",
+		file: "hooks/request/response.go",
+		old:  `	case len(text) > maxCaptured:`,
+		new:  `	case len(text) > maxResponseBytes:`,
+	},
+	{
+		desc: "a captured value is not redacted", test: "TestResultsHaveNoSecrets",
+		file: "hooks/request/response.go",
+		old: `storable(x.redactor.Redact(text))
+		res.Detail`,
+		new: `storable(text)
+		res.Detail`,
+	},
+	{
+		desc: "the response is cut before secrets are replaced", test: "TestRedactBeforeCut",
+		file: "hooks/request/response.go",
+		old:  `	text = storable(x.redactor.redact(text, len(text) >= maxResponseBytes))`,
+		new:  `	text = storable(x.redactor.redact(text, false))`,
+	},
+	{
+		desc: "the response is not redacted", test: "TestResultsHaveNoSecrets",
+		file: "hooks/request/response.go",
+		old:  `	text = storable(x.redactor.redact(text, len(text) >= maxResponseBytes))`,
+		new:  `	text = storable(text)`,
+	},
+	{
+		desc: "base64 within other data is not redacted", test: "TestRedact",
+		file: "hooks/request/redact.go",
+		old:  `		for skip := range 3 {`,
+		new:  `		for skip := range 1 {`,
+	},
+	{
+		desc: "base64 in the alphabet of URLs is not redacted", test: "TestRedact",
+		file: "hooks/request/redact.go",
+		old:  `	} else if p.base64 && s == "_" {`,
+		new:  `	} else if p.base64 && s == "?" {`,
+	},
+	{
+		desc: "percent-encoded secrets are not redacted", test: "TestRedact",
+		file: "hooks/request/redact.go",
+		old:  `	case s[0] == '%' && len(s) >= 3:`,
+		new:  `	case s[0] == '%' && len(s) >= 1<<40:`,
+	},
+	{
+		desc: "a + in a query is not a space", test: "TestRedact",
+		file: "hooks/request/redact.go",
+		old:  `	case s[0] == '+':`,
+		new:  `	case s[0] == 0:`,
+	},
+	{
+		desc: "secrets with JSON escapes are not redacted", test: "TestRedact",
+		file: "hooks/request/redact.go",
+		old: `	case s[0] == '\\' && len(s) >= 2:
+		if`,
+		new: `	case s[0] == '\\' && len(s) >= 1<<40:
+		if`,
+	},
+	{
+		desc: "secrets with Unicode escapes are not redacted", test: "TestRedact",
+		file: "hooks/request/redact.go",
+		old:  `		return unescapeUnicode(s)`,
+		new:  `		return "", 0`,
+	},
+	{
+		desc: "the path of a secret URL is not redacted", test: "TestRedactURL",
+		file: "hooks/request/redact.go",
+		old:  `urlParts(v), `,
+	},
+	{
+		desc: "a short secret is accepted", test: "TestReadSecrets",
+		file: "hooks/request/secrets.go",
+		old:  `	if err == nil && len(secret.Value) < MinSecret {`,
+		new:  `	if err == nil && secret.Value == "" {`,
+	},
+	{
+		desc: "any variable of the server's environment is a secret", test: "TestReadSecrets",
+		file: "hooks/request/secrets.go",
+		old:  `!strings.HasPrefix(name, EnvPrefix) || `,
+	},
+	{
+		desc: "a secret goes to any workload", test: "TestSecretLimit",
+		file: "hooks/request/secrets.go",
+		old:  `ok && matches(w, workload)`,
+		new:  `ok && w != "-"`,
+	},
+	{
+		desc: "a secret goes to any host", test: "TestSecretLimit",
+		file: "hooks/request/secrets.go",
+		old:  `matches(strings.ToLower(h), hostName(host))`,
+		new:  `h != "-"`,
+	},
+	{
+		desc: "the limit of a secret is not checked", test: "TestSecretGoesToItsHosts",
+		file: "hooks/request/build.go",
+		old:  `		if !secrets[name].Permits(`,
+		new:  `		if false && !secrets[name].Permits(`,
+	},
+	{
+		desc: "secrets are sent in plain text", test: "TestSecretsInPlainText",
+		file: "hooks/request/request.go",
+		old:  `	if m.hasSecrets && m.url.Scheme == "http" {`,
+		new:  `	if false {`,
+	},
+	{
+		desc: "a request is sent twice in an attempt", test: "TestNotSentTwice",
+		file: "hooks/request/build.go",
+		old:  `	m.header[strings.ToLower(hooks.HeaderKey)] = []string{a.Run}`,
+		new:  `	m.header.Set(hooks.HeaderKey, a.Run)`,
+	},
+	{
+		desc: "a file sets the Host header", pkg: "hooks/request", test: "TestIdentifyingHeaders",
+		file: "hooks/header.go",
+		old:  `"host", `,
+	},
+	{
+		desc: "the signature does not cover the timestamp", test: "TestSignature",
+		file: "hooks/request/sign.go",
+		old:  `fmt.Fprintf(mac, "%s.%s.%s", id, timestamp, m.body)`,
+		new:  `fmt.Fprintf(mac, "%s.%s", id, m.body)`,
+	},
+	{
+		desc: "the signature has the id of the hook's name", test: "TestSignature",
+		file: "hooks/request/build.go",
+		old:  `.Value, a.Run, time.Now())`,
+		new:  `.Value, a.Hook, time.Now())`,
+	},
+	{
+		desc: "a 4xx status is retried", test: "TestStatus",
+		file: "hooks/request/request.go",
+		old:  `	return r.Status >= http.StatusInternalServerError`,
+		new:  `	return r.Status >= http.StatusBadRequest`,
+	},
+	{
+		desc: "a refused address is retried", test: "TestWays",
+		file: "hooks/request/request.go",
+		old:  `errors.Is(err, errInvalid), errors.Is(err, ErrRefused):`,
+		new:  `errors.Is(err, errInvalid):`,
+	},
+	{
+		desc: "a receiver delays the next attempt without a limit", test: "TestRetryAfter",
+		file: "hooks/request/response.go",
+		old:  `		return min(max(date.Sub(now), 0), MaxRetryAfter)`,
+		new:  `		return max(date.Sub(now), 0)`,
+	},
+	{
+		desc: "a failed response ends the point as a success", test: "TestStopHeader",
+		file: "hooks/request/response.go",
+		old: `	res := runner.Result{State: hooks.Succeeded, Detail: hooks.Detail{Status: resp.StatusCode}}
+`,
+		new: `	res := runner.Result{State: hooks.Succeeded, Detail: hooks.Detail{Status: resp.StatusCode}}
+	res.Stop = resp.Header.Get(hooks.HeaderStop) == "1"
+`,
+	},
+	{
+		desc: "a token is used until it expires", test: "TestTokenCache",
+		file: "hooks/request/tokens.go",
+		old:  `	if remaining > renewBefore {`,
+		new:  `	if remaining > 0 {`,
+	},
+	{
+		desc: "a failed renewal fails the attempt", test: "TestTokenCache",
+		file: "hooks/request/tokens.go",
+		old:  `	if err != nil && isValid {`,
+		new:  `	if err != nil && false {`,
+	},
+	{
+		desc: "a token is not redacted", test: "TestTokenCache",
+		file: "hooks/request/tokens.go",
+		old: `	t.redactor.Add(token.Value)
+`,
+	},
+	{
+		desc: "the server's credentials are sent to any host", test: "TestGoogleCredentials",
+		file: "hooks/request/tokens.go",
+		old:  `	case !t.hosts.hasHost(host):`,
+		new:  `	case false:`,
+	},
+	{
+		desc: "the server's credentials are used without the operator's permission", test: "TestGoogleCredentials",
+		file: "hooks/request/tokens.go",
+		old:  `	case !t.hasDefault:`,
+		new:  `	case false:`,
+	},
+	{
+		desc: "the assertion of a service account follows a redirect", test: "TestServiceAccountErrors",
+		file: "hooks/request/googleauth/googleauth.go",
+		old:  `return http.ErrUseLastResponse }`,
+		new:  `return nil }`,
+	},
+	{
+		desc: "what a token endpoint answers is in the error", test: "TestServiceAccountErrors",
+		file: "hooks/request/googleauth/googleauth.go",
+		old:  `the token endpoint answered with status %d", e.Response.StatusCode)`,
+		new:  `the token endpoint answered with status %d: %w", e.Response.StatusCode, err)`,
+	},
+	{
+		desc: "a panic of a builtin ends the server", test: "TestExecute",
+		file: "hooks/builtin/executor.go",
+		old:  `		if cause := recover(); cause != nil {`,
+		new:  `		if cause := error(nil); cause != nil {`,
+	},
+}

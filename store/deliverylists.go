@@ -1,0 +1,142 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hostler/hostler/delivery"
+)
+
+const (
+	// waitingDelivery is the condition for a delivery that may be discarded.
+	waitingDelivery = liveDelivery + ` AND state <> 'running'`
+	oldDeliveries   = ` WHERE ` + waitingDelivery + ` AND created_at < $1 ORDER BY created_at LIMIT $2`
+	fullQueues      = `SELECT workload, count(*) FROM deliveries WHERE ` + liveDelivery + ` GROUP BY workload HAVING count(*) > $1`
+	tenantsOfQueue  = ` WHERE workload = $1 AND ` + waitingDelivery + ` AND priority <= $2 ORDER BY priority, seq LIMIT $3`
+)
+
+// Delivery returns one delivery.
+func (db *DB) Delivery(ctx context.Context, id string) (delivery.Delivery, error) {
+	d, err := queryRow(ctx, db, scanDelivery, selectDelivery, sanitizeText(id))
+	if err != nil {
+		return d, fmt.Errorf("read delivery %s: %w", id, err)
+	}
+	return d, nil
+}
+
+// FirstDelivery returns the first live delivery of a key.
+func (db *DB) FirstDelivery(ctx context.Context, k delivery.Key) (delivery.Delivery, error) {
+	d, err := queryRow(ctx, db, scanDelivery, firstDelivery, k.Workload, k.Hook, k.Lane)
+	if err != nil {
+		return d, fmt.Errorf("read the next delivery of hook %s: %w", k.Hook, err)
+	}
+	return d, nil
+}
+
+func scanDelivery(r row) (delivery.Delivery, error) {
+	d, err := deliveryColumns.scan(r)
+	if errors.Is(err, sql.ErrNoRows) {
+		return d, delivery.ErrNotFound
+	}
+	return d, translateError(err)
+}
+
+// Deliveries lists the matching deliveries.
+func (db *DB) Deliveries(ctx context.Context, f delivery.Filter) ([]delivery.Delivery, error) {
+	var w where
+	w.equal("workload", f.Workload)
+	w.equal("hook", f.Hook)
+	w.equal("container", f.Container)
+	w.equal("claim", f.Claim)
+	w.equal("tenant", f.Tenant)
+	if len(f.States) > 0 {
+		oneOf(&w, "state", f.States)
+	}
+	if f.After != "" {
+		w.add("id > " + w.arg(sanitizeText(f.After)))
+	}
+	return queryAll(ctx, db, "deliveries", selectDeliveries+w.String()+byID+w.limit(f.Limit), w.args, deliveryColumns.scan)
+}
+
+// DeliveryKeys lists the keys that have live deliveries.
+func (db *DB) DeliveryKeys(ctx context.Context) ([]delivery.Key, error) {
+	return queryAll(ctx, db, "the hooks with deliveries", deliveryKeys, nil, func(r row) (k delivery.Key, err error) {
+		err = r.Scan(&k.Workload, &k.Hook, &k.Lane)
+		return k, err
+	})
+}
+
+// DeliveryStatus returns the state of the queue.
+func (db *DB) DeliveryStatus(ctx context.Context) (delivery.Status, error) {
+	s := delivery.Status{Live: map[delivery.State]int{}}
+	err := db.readTx(ctx, func(tx *sql.Tx) error {
+		rows, err := tx.QueryContext(ctx, countLive)
+		if err != nil {
+			return err
+		}
+		_, err = collectRows(rows, func(r row) (n int, err error) {
+			var state string
+			err = r.Scan(&state, &n)
+			s.Live[delivery.State(state)] = n
+			return n, err
+		})
+		if err != nil {
+			return err
+		}
+		var oldest sql.NullInt64
+		if err := tx.QueryRowContext(ctx, oldestLive).Scan(&oldest); err != nil {
+			return err
+		}
+		var passed, last int64
+		err = tx.QueryRowContext(ctx, `SELECT seq, (SELECT last FROM log WHERE id = 1) FROM cursors WHERE name = $1`, deliveryCursorName).Scan(&passed, &last)
+		if err == nil && last > passed {
+			s.Behind = last - passed
+			if !oldest.Valid || passed+1 < oldest.Int64 {
+				oldest = sql.NullInt64{Int64: passed + 1, Valid: true}
+			}
+		}
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		if !oldest.Valid {
+			return nil
+		}
+		at, err := scanNumber(tx.QueryRowContext(ctx, eventTime, oldest.Int64))
+		s.Oldest = fromNanos(at)
+		return err
+	})
+	if err != nil {
+		return s, fmt.Errorf("read the state of deliveries: %w", err)
+	}
+	return s, nil
+}
+
+// ExcessDeliveries returns deliveries that are to be discarded.
+func (db *DB) ExcessDeliveries(ctx context.Context, before time.Time, perWorkload, limit int) ([]delivery.Delivery, error) {
+	all, err := queryAll(ctx, db, "old deliveries", selectDeliveries+oldDeliveries, []any{toNanos(before), limit}, deliveryColumns.scan)
+	if err != nil || len(all) == limit {
+		return all, err
+	}
+	full := map[string]int{}
+	_, err = queryAll(ctx, db, "full queues", fullQueues, []any{perWorkload}, func(r row) (n int, err error) {
+		var workload string
+		err = r.Scan(&workload, &n)
+		full[workload] = n
+		return n, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for workload, n := range full {
+		excess, err := queryAll(ctx, db, "deliveries of a full queue", selectDeliveries+tenantsOfQueue,
+			[]any{workload, delivery.MaxTenantPriority, min(n-perWorkload, limit)}, deliveryColumns.scan)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, excess...)
+	}
+	return all, nil
+}

@@ -1,0 +1,144 @@
+package workload
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func atPoint(hook string) string { return fileWith("hooks: {post_claim: [" + hook + "]}") }
+
+func forEvents(hook string) string { return fileWith("hooks: {events: [" + hook + "]}") }
+
+func listed(hook string) string { return fileWith("lifecycle_hooks: [" + hook + "]") }
+
+func withSecret(hook string) string {
+	return fileWith("secrets: {TOKEN: {file: t}}\nenvironment: {HOST: a}\nhooks: {post_claim: [" + hook + "]}")
+}
+
+// invalidHookFiles are files with one mistake in their hooks, as invalidFiles.
+// parseOnly shows those that the schema cannot find.
+var invalidHookFiles = []struct {
+	name, source, field, wantText string
+	parseOnly                     bool
+}{
+	{"no action", atPoint("{name: x}"), "hooks.post_claim[0].command", "command, script, http, webhook and builtin", false},
+	{"two actions", atPoint("{command: [a], http: {url: 'https://a.example'}}"), "hooks.post_claim[0].http", "second action", false},
+	{"user of a request", atPoint("{http: {url: 'https://a.example'}, user: 1}"), "hooks.post_claim[0].user", "not used by http", true},
+	{"shell of a command", atPoint("{command: [a], shell: [sh]}"), "hooks.post_claim[0].shell", "not used by command", true},
+	{"with of a command", atPoint("{command: [a], with: {}}"), "hooks.post_claim[0].with", "not used by command", true},
+	{"empty script", atPoint("{script: ' '}"), "hooks.post_claim[0].script", "is empty", false},
+	{"script too long", atPoint("{script: '" + strings.Repeat("x", 64<<10+1) + "'}"), "hooks.post_claim[0].script", "more than 65536", true},
+	{"unknown builtin", atPoint("{builtin: lug}"), "hooks.post_claim[0].builtin", "did you mean log?", false},
+	{"unknown name", atPoint("lug"), "hooks.post_claim[0]", "did you mean log?", false},
+	{"guard", atPoint("guard_paths"), "hooks.post_claim[0]", "no gates", false},
+	{"command at pre_start", fileWith("hooks: {pre_start: [{command: [a]}]}"), "hooks.pre_start[0].command", "not started", true},
+	{"script at pre_start", fileWith("hooks: {pre-start: 'exit 0'}"), "hooks.pre-start", "not started", true},
+	{"point twice", fileWith("hooks: {pre-stop: [], pre_destroy: []}"), "hooks.pre_destroy", "another name", true},
+	{"secure", fileWith("secure: true"), "secure", "no guards", false},
+	{"gate", fileWith("hooks: {exec.before: [guard_destructive]}"), "hooks.exec.before", "gate", false},
+	{"wait point", fileWith("hooks: {wait_start: [{command: [a]}]}"), "hooks.wait_start", "does not fire", false},
+
+	{"timeout of a request", atPoint("{http: {url: 'https://a.example'}, timeout: 121s}"), "hooks.post_claim[0].timeout", "more than 2m", true},
+	{"on_exhausted alone", atPoint("{command: [a], on_exhausted: continue}"), "hooks.post_claim[0].on_exhausted", "on_error: retry", true},
+	{"cpu_time", atPoint("{command: [a], limits: {cpu_time: 1500}}"), "hooks.post_claim[0].limits.cpu_time", "whole number", true},
+	{"stop_on 0", atPoint("{command: [a], stop_on: {exit: [0]}}"), "hooks.post_claim[0].stop_on.exit[0]", "less than 1", false},
+	{"stop_on of a request", atPoint("{http: {url: 'https://a.example'}, stop_on: {exit: [1]}}"), "hooks.post_claim[0].stop_on", "not used by http", true},
+	{"debounce at a point", atPoint("{command: [a], debounce: 1s}"), "hooks.post_claim[0].debounce", "hooks of events", false},
+	{"on at a point", atPoint("{command: [a], on: [claim]}"), "hooks.post_claim[0].on", "hooks of events", true},
+	{"blocking: false with fail", atPoint("{name: a, builtin: log, blocking: false, on_error: fail}"), "hooks.post_claim[0].on_error", "continue, retry, log", true},
+	{"blocking: false without name", atPoint("{builtin: log, blocking: false}"), "hooks.post_claim[0].name", "must have a name", false},
+	{"blocking: false of a command", fileWith("hooks: {pre_release: [{name: a, command: [a], blocking: false}]}"), "hooks.pre_release[0].blocking", "no event for which a command can run", true},
+
+	{"condition", atPoint("{command: [a], condition: 'PHASE > a'}"), "hooks.post_claim[0].condition", "", true},
+	{"condition with an unknown name", atPoint("{command: [a], condition: PHASS == a}"), "hooks.post_claim[0].condition", "did you mean PHASE?", true},
+	{"condition with a secret", withSecret("{command: [a], condition: TOKEN == a}"), "hooks.post_claim[0].condition", "secret", true},
+	{"condition too long", atPoint("{command: [a], condition: 'PHASE == " + strings.Repeat("x", 1<<19) + "'}"), "hooks.post_claim[0].condition", "more than 4096", true},
+
+	{"url missing", atPoint("{http: {method: GET}}"), "hooks.post_claim[0].http.url", "is missing", false},
+	{"url with another scheme", atPoint("{http: {url: 'ftp://a.example'}}"), "hooks.post_claim[0].http.url", "https://", true},
+	{"url with a password", atPoint("{http: {url: 'https://a:b@a.example'}}"), "hooks.post_claim[0].http.url", "password", true},
+	{"variable in a host", atPoint("{http: {url: 'https://${TENANT_ID}.example/'}}"), "hooks.post_claim[0].http.url", "host", true},
+	{"unknown variable", atPoint("{http: {url: 'https://a.example/${CONTAINERID}'}}"), "hooks.post_claim[0].http.url", "did you mean CONTAINER_ID?", true},
+	{"unterminated variable", atPoint("{http: {url: 'https://a.example/${A'}}"), "hooks.post_claim[0].http.url", "not valid", true},
+	{"nested variable", atPoint("{webhook: {url: 'https://a.example', body: '${${A}}'}}"), "hooks.post_claim[0].webhook.body", "not valid", true},
+	{"untrusted outside a string", atPoint("{webhook: {url: 'https://a.example', body: '{\"a\": ${EVENT_DATA}}'}}"), "hooks.post_claim[0].webhook.body", "written by a tenant", true},
+	{"untrusted in a header", atPoint("{http: {url: 'https://a.example', headers: {X: '${TASK}'}}}"), "hooks.post_claim[0].http.headers.X", "written by a tenant", true},
+	{"line break in a header", atPoint(`{http: {url: 'https://a.example', headers: {X: "a\r\nb"}}}`), "hooks.post_claim[0].http.headers.X", "control character", true},
+	{"name of a header", atPoint(`{http: {url: 'https://a.example', headers: {"X\n": a}}}`), `hooks.post_claim[0].http.headers."X\n"`, "not the name of a header", false},
+	{"header twice", atPoint("{http: {url: 'https://a.example', headers: {X-A: a, x-a: b}}}"), "hooks.post_claim[0].http.headers.x-a", "same header", true},
+	{"header of Hostler", atPoint("{http: {url: 'https://a.example', headers: {idempotency-key: a}}}"), "hooks.post_claim[0].http.headers.idempotency-key", "set by Hostler", true},
+	{"header of auth", withSecret("{http: {url: 'https://a.example', headers: {Authorization: a}, auth: {type: bearer, secret: TOKEN}}}"), "hooks.post_claim[0].http.headers.Authorization", "set by auth", true},
+	{"auth unknown", atPoint("{http: {url: 'https://a.example', auth: basic}}"), "hooks.post_claim[0].http.auth.type", "bearer", false},
+	{"auth without secret", atPoint("{http: {url: 'https://a.example', auth: bearer}}"), "hooks.post_claim[0].http.auth.secret", "is missing", true},
+	{"auth with an unknown secret", withSecret("{http: {url: 'https://a.example', auth: {type: bearer, secret: TOKN}}}"), "hooks.post_claim[0].http.auth.secret", "did you mean TOKEN?", true},
+	{"auth with an unused key", atPoint("{http: {url: 'https://a.example', auth: {type: gcp, header: X}}}"), "hooks.post_claim[0].http.auth.header", "not used by gcp", true},
+	{"gcp over http", atPoint("{http: {url: 'http://a.example', auth: gcp}}"), "hooks.post_claim[0].http.url", "not https", true},
+	{"sign with an unknown secret", atPoint("{webhook: {url: 'https://a.example', sign: A}}"), "hooks.post_claim[0].webhook.sign", "not a secret", true},
+	{"method of a webhook", atPoint("{webhook: {url: 'https://a.example', method: PUT}}"), "hooks.post_claim[0].webhook.method", "always a POST", false},
+	{"auth of a webhook", atPoint("{webhook: {url: 'https://a.example', auth: gcp}}"), "hooks.post_claim[0].webhook.auth", "http with auth", false},
+	{"expect", atPoint("{http: {url: 'https://a.example', expect: [600]}}"), "hooks.post_claim[0].http.expect[0]", "more than 599", false},
+	{"capture path", atPoint("{http: {url: 'https://a.example', capture: {A: 'id'}}}"), "hooks.post_claim[0].http.capture.A", "not valid", true},
+	{"capture of Hostler's name", atPoint("{http: {url: 'https://a.example', capture: {TASK: $.id}}}"), "hooks.post_claim[0].http.capture.TASK", "variable of Hostler", true},
+	{"capture of a variable", withSecret("{http: {url: 'https://a.example', capture: {HOST: $.id}}}"), "hooks.post_claim[0].http.capture.HOST", "variable of environment", true},
+	{"capture of a secret", withSecret("{http: {url: 'https://a.example', capture: {TOKEN: $.id}}}"), "hooks.post_claim[0].http.capture.TOKEN", "also a secret", true},
+	{"captured twice", withSecret("{http: {url: 'https://a.example', capture: {ID: $.id}}}, {http: {url: 'https://a.example', capture: {ID: $.id}}}"), "hooks.post_claim[1].http.capture.ID", "also captured", true},
+	{"secret in an environment", withSecret("{command: [a], environment: {A: '${TOKEN}'}}"), "hooks.post_claim[0].environment.A", "secret", true},
+	{"secret and variable", fileWith("secrets: {A: {file: a}}\nenvironment: {A: b}"), "secrets.A", "variable of environment", true},
+	{"secret of Hostler's name", fileWith("secrets: {AGENT_ID: {file: a}}"), "secrets.AGENT_ID", "another name of CONTAINER_ID", true},
+	{"secret without place", fileWith("secrets: {A: {}}"), "secrets.A", "give one of them", true},
+	{"secret with both", fileWith("secrets: {A: {file: a, env: HOSTLER_SECRET_A}}"), "secrets.A", "give one of them", true},
+	{"secret of another variable", fileWith("secrets: {A: {env: HOME}}"), "secrets.A.env", "HOSTLER_SECRET_", false},
+	{"secret that is a limit", fileWith("secrets: {A: {env: HOSTLER_SECRET_B_ALLOW}}"), "secrets.A.env", "_ALLOW", true},
+	{"secret outside", fileWith("secrets: {A: {file: ../a}}"), "secrets.A.file", "credentials directory", false},
+
+	{"event hook without a name", forEvents("{on: [claim], builtin: log}"), "hooks.events[0].name", "must have a name", false},
+	{"event hook without events", forEvents("{name: a, builtin: log}"), "hooks.events[0].on", "is missing", false},
+	{"event hook with no event", forEvents("{name: a, on: [], builtin: log}"), "hooks.events[0].on", "fewer than 1", false},
+	{"event twice", forEvents("{name: a, on: [claim, claim], builtin: log}"), "hooks.events[0].on[1]", "same as", false},
+	{"unknown event", forEvents("{name: a, on: [claim.relased], builtin: log}"), "hooks.events[0].on[0]", "did you mean claim.released?", true},
+	{"event of a later version", forEvents("{name: a, on: [agent.task_completed], builtin: log}"), "hooks.events[0].on[0]", "does not fire it", true},
+	{"event hooks with one name", forEvents("{name: a, on: [claim], builtin: log}, {name: a, on: [sync], builtin: log}"), "hooks.events[1].name", "unique within the hooks for events", true},
+	{"event hook that fails", forEvents("{name: a, on: [claim], builtin: log, on_error: fail}"), "hooks.events[0].on_error", "continue, retry, log", true},
+	{"event hook that blocks", forEvents("{name: a, on: [claim], builtin: log, blocking: true}"), "hooks.events[0].blocking", "nothing waits", true},
+	{"event hook that stops", forEvents("{name: a, on: [claim], command: [a], stop_on: {exit: [1]}}"), "hooks.events[0].stop_on", "hooks of points", true},
+	{"event hook's retries", forEvents("{name: a, on: [claim], builtin: log, on_error: retry, retries: 26}"), "hooks.events[0].retries", "more than 25", false},
+	{"event hook's timeout", forEvents("{name: a, on: [claim], command: [a], timeout: 3m}"), "hooks.events[0].timeout", "more than 2m", true},
+	{"command after the claim", forEvents("{name: a, on: [claim.released, claim.failed], command: [a]}"), "hooks.events[0].on", "no event for which a command can run", true},
+	{"script after the container", forEvents("{name: a, on: [post_destroy], script: exit 0}"), "hooks.events[0].on", "no event for which a script can run", true},
+	{"mapping for an event", fileWith("hooks: {session.end: [{builtin: log}]}"), "hooks.session.end[0]", "under events", false},
+
+	// What the validation of Scion's templates finds.
+	{"listed: names", listed("{name: a, on: [error], action: {type: webhook, url: 'https://a.example'}}, {name: a, on: [error], action: {type: webhook, url: 'https://a.example'}}"), "hooks[1].name", "unique", true},
+	{"listed: no event", listed("{name: a, on: [], action: {type: webhook, url: 'https://a.example'}}"), "hooks[0].on", "fewer than 1", false},
+	{"listed: unknown event", listed("{name: a, on: [pre-stopp], action: {type: webhook, url: 'https://a.example'}}"), "hooks[0].on[0]", "not a type of event", true},
+	{"listed: action type", listed("{name: a, on: [error], action: {type: exec, command: [a]}}"), "hooks[0].action.type", "command, script, http", false},
+	{"listed: http without url", listed("{name: a, on: [error], action: {type: http}}"), "hooks[0].action.url", "is missing", false},
+	{"listed: script without command", listed("{name: a, on: [pre-stop], blocking: true, action: {type: script}}"), "hooks[0].action.command", "is missing", false},
+	{"listed: timeout", listed("{name: a, on: [pre-stop], blocking: true, timeout: 121s, action: {type: script, command: [a]}}"), "hooks[0].timeout", "more than 2m", true},
+	{"listed: debounce", listed("{name: a, on: [error], debounce: soon, action: {type: webhook, url: 'https://a.example'}}"), "hooks[0].debounce", "not a valid duration", false},
+	{"listed: on_error", listed("{name: a, on: [error], on_error: ignore, action: {type: webhook, url: 'https://a.example'}}"), "hooks[0].on_error", "log", false},
+	{"listed: method of a webhook", listed("{name: a, on: [error], action: {type: webhook, method: PUT, url: 'https://a.example'}}"), "hooks[0].action.method", "always a POST", false},
+	{"listed: auth", listed("{name: a, on: [error], action: {type: http, url: 'https://a.example', auth: basic}}"), "hooks[0].action.auth.type", "gcp-default", false},
+	{"listed: fail without blocking", listed("{name: a, on: [pre-stop], on_error: fail, action: {type: webhook, url: 'https://a.example'}}"), "hooks[0].on_error", "log, continue, retry", true},
+	{"listed: blocking event", listed("{name: a, on: [activity-change, session-end], blocking: true, action: {type: webhook, url: 'https://a.example'}}"), "hooks[0].on[1]", "nothing waits", true},
+	{"listed: command after the claim", listed("{name: a, on: [session-end], action: {type: script, command: [a]}}"), "hooks[0].on", "no event for which a command can run", true},
+	{"listed: without action", listed("{name: a, on: [error]}"), "hooks[0].action", "is missing", false},
+	{"both names of hooks", fileWith("hooks: {}\nlifecycle_hooks: []"), "lifecycle_hooks", "another name", false},
+	{"not JSON in options", atPoint("{builtin: log, with: {a: .inf}}"), "hooks.post_claim[0].with.a", "JSON", true},
+}
+
+// One mistake in the hooks is one error, with the right field. The schema finds
+// it as well, if a schema can.
+func TestParseRejectsHooks(t *testing.T) {
+	s := compileSchema(t)
+	for _, c := range invalidHookFiles {
+		t.Run(c.name, func(t *testing.T) {
+			requireOneError(t, c.source, c.field, c.wantText)
+			if doc, ok := asJSON([]byte(c.source)); ok {
+				require.Equal(t, !c.parseOnly, s.Validate(doc) != nil, "%s", c.source)
+			}
+		})
+	}
+}

@@ -1,0 +1,153 @@
+package workload
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/hooks/variables"
+)
+
+// messages returns the notes of a workload, by field.
+func notesByField(w *Workload) map[string][]string {
+	all := map[string][]string{}
+	for _, n := range w.Notes {
+		all[n.Field] = append(all[n.Field], n.Message+" "+n.Hint)
+	}
+	return all
+}
+
+// A list of hooks with on and action (Scion's form) brings its defaults: hooks do
+// not block, failures are recorded, and names that nothing supplies are notes.
+func TestListedForm(t *testing.T) {
+	w := parseAccepted(t, "listed.yaml")
+	require.Equal(t, map[string]string{"PROJECT": "demo", "PARENT": "projects/demo/locations/eu"}, w.Environment)
+	require.Equal(t, map[string]hooks.Secret{
+		"APP_CREDENTIALS": {File: "APP_CREDENTIALS"}, "HOOK_TOKEN": {Env: "HOSTLER_SECRET_HOOK_TOKEN"},
+	}, w.Secrets)
+
+	register := w.Hooks[hooks.PostCreate][0]
+	require.Equal(t, []any{"register", hooks.Retry, 3, hooks.Continue, 15 * time.Second},
+		[]any{register.Name, register.OnError, register.Retries, register.OnExhausted, register.Timeout})
+	require.Equal(t, hooks.AuthGCP, register.Action.(hooks.Request).Auth.Type)
+	require.Equal(t, hooks.Hook{
+		Name: "revoke", Timeout: 30 * time.Second, OnError: hooks.Continue,
+		Action: hooks.Command{Args: []string{"/usr/local/bin/revoke.sh"}, Process: hooks.Process{
+			Environment: map[string]variables.Template{"ACCOUNT": template("${PROJECT}")},
+		}},
+	}, w.Hooks[hooks.PreDestroy][0])
+
+	require.Len(t, w.EventHooks, 3)
+	monitoring, slack, status := w.EventHooks[0], w.EventHooks[1], w.EventHooks[2]
+	require.Equal(t, 15*time.Second, status.Debounce)
+	require.Contains(t, status.On, "container.died", "phase-change")
+	require.Equal(t, condition(t, "PHASE != stopped"), status.Condition)
+	require.Equal(t, []string{"claim.released", "container.destroying"}, slack.On)
+	require.Equal(t, hooks.Continue, slack.OnError)
+	require.True(t, slack.Action.(hooks.Request).Webhook)
+	require.Equal(t, hooks.AuthNone, monitoring.Action.(hooks.Request).Auth.Type)
+	require.Equal(t, hooks.DefaultRequestTimeout, monitoring.Timeout)
+
+	notes := notesByField(w)
+	require.Contains(t, notes["hooks[1].on[0]"][0], `"activity-change": this version does not fire it`)
+	require.Contains(t, notes["hooks[2].action.url"][0], "names SLACK_WEBHOOK_URL, which nothing supplies: the request fails")
+	require.Contains(t, notes["hooks[3].action.auth"][0], "has no secret")
+	require.Contains(t, notes["hooks[0]"][0], "is sent by the server")
+	require.Contains(t, notes["harness"][0], "no effect")
+}
+
+// One that does not block is for the event of each moment that it names, and one
+// that blocks is a hook of each point.
+func TestListedPoints(t *testing.T) {
+	parse := func(more string) *Workload {
+		w, err := Parse([]byte(fileWith("hooks: [{name: a, on: [session-start, pre-stop], action: {type: webhook, url: 'https://a.example'}"+more+"}]")), "")
+		require.NoError(t, err)
+		return w
+	}
+	w := parse(", blocking: true, on_error: fail")
+	require.Empty(t, w.EventHooks)
+	require.Len(t, w.Hooks[hooks.PostClaim], 1)
+	require.Len(t, w.Hooks[hooks.PreDestroy], 1)
+	w = parse("")
+	require.Empty(t, w.Hooks)
+	require.Equal(t, []string{"claim.activated", "container.destroying"}, w.EventHooks[0].On)
+}
+
+// A point with a script (CFN's form) brings its defaults, also in the front matter
+// of a Markdown file.
+func TestTextForm(t *testing.T) {
+	source, err := os.ReadFile(filepath.Join("testdata", "markdown", "coordinator.md"))
+	require.NoError(t, err)
+	w, err := Parse(source, "coordinator.md")
+	require.NoError(t, err)
+	immediately := time.Duration(0)
+	require.Equal(t, map[hooks.Point][]hooks.Hook{hooks.PostClaim: {{
+		Name: "post_claim[0]", Timeout: 5 * time.Second, OnError: hooks.Continue,
+		Action: hooks.Script{
+			Text: "# Restore the context.\ntest -f context.json && jq . context.json\nindex & disown\n", Shell: []string{"/bin/bash"},
+			Process: hooks.Process{
+				Workdir: "/workspace", Grace: &immediately, Limits: hooks.ProcessLimits{CPUTime: 5 * time.Second, FileSize: 100 << 20},
+			},
+		},
+	}}}, w.Hooks)
+	notes := notesByField(w)
+	require.Contains(t, notes["hooks.on_blocking_start"][0], "does not fire it")
+	require.Len(t, notes["hooks.post_claim"], 2)
+
+	again, err := Parse(w.Source, "coordinator.md")
+	require.NoError(t, err)
+	require.Equal(t, w, again)
+	again, err = Parse(w.Source, "coordinator")
+	require.NoError(t, err)
+	require.Equal(t, w.Hooks, again.Hooks)
+	_, err = Parse([]byte("# A title\n\nNo front matter.\n"), "x.md")
+	require.ErrorContains(t, err, "not a mapping")
+}
+
+// A point or an event with names of builtins (lionagi's form).
+func TestNamesForm(t *testing.T) {
+	w := parseAccepted(t, "names.yaml")
+	require.Len(t, w.Hooks[hooks.PostClaim], 2)
+	require.Equal(t, hooks.Builtin{Name: "log"}, w.Hooks[hooks.PostClaim][0].Action)
+	require.Equal(t, []hooks.EventHook{
+		{On: []string{"artifact.created"}, Hook: hooks.Hook{
+			Name: "artifact.created.log", Timeout: hooks.DefaultRequestTimeout, OnError: hooks.Retry,
+			OnExhausted: hooks.Continue, Action: hooks.Builtin{Name: "log"},
+		}},
+		{On: []string{"claim.released"}, Hook: hooks.Hook{
+			Name: "session.end.persist_session_end", Timeout: hooks.DefaultRequestTimeout, OnError: hooks.Retry,
+			OnExhausted: hooks.Continue, Action: hooks.Builtin{Name: "log"},
+		}},
+	}, w.EventHooks)
+	notes := notesByField(w)
+	require.Contains(t, notes["hooks.branch.create"][0], "does not fire it")
+	require.Contains(t, notes["hooks.message.add"][0], "activity log")
+	require.Contains(t, notes["hooks.session.start[1].builtin"][0], "log_tool_call")
+	require.NotContains(t, notes, "hooks.tool.pre")
+}
+
+// A hook of a point that does not block is one for the event of the moment.
+func TestBlockingFalse(t *testing.T) {
+	w, err := Parse([]byte(fileWith("hooks: {post_claim: [{name: a, blocking: false, debounce: 1s, webhook: {url: 'https://a.example'}}, {command: [b]}]}")), "")
+	require.NoError(t, err)
+	require.Equal(t, "post_claim[0]", w.Hooks[hooks.PostClaim][0].Name, "the other one is not a hook of the point")
+	require.Equal(t, hooks.PostClaim, w.EventHooks[0].Point)
+	require.Equal(t, []string{"claim.activated"}, w.EventHooks[0].On)
+	require.Equal(t, hooks.Retry, w.EventHooks[0].OnError)
+	require.Equal(t, time.Second, w.EventHooks[0].Debounce)
+}
+
+// Every point has an event of its moment, and every name of an alias is recorded
+// or known to be of a later version.
+func TestMoments(t *testing.T) {
+	for _, p := range hooks.Points() {
+		require.True(t, isRecorded(momentOf(p.Point)), p.Point)
+	}
+	for _, p := range pointAliases {
+		require.NotEmpty(t, moments[p])
+	}
+}
