@@ -57,6 +57,9 @@ const (
 	HookCompleted Type = "hook.completed"
 	HookFailed    Type = "hook.failed"
 	HookSkipped   Type = "hook.skipped"
+	// HookWarning records what the author of a hook should know although its
+	// attempt was made.
+	HookWarning Type = "hook.warning"
 
 	DeliveryRetried   Type = "delivery.retried"
 	DeliveryReplayed  Type = "delivery.replayed"
@@ -74,7 +77,7 @@ var types = []Type{
 	ContainerCreating, ContainerCreated, ContainerClaimed, ContainerWiped, ContainerReleased,
 	ContainerUnhealthy, ContainerDied, ContainerDestroying, ContainerDestroyed,
 	ClaimRequested, ClaimActivated, ClaimFailed, ClaimReleasing, ClaimDiscarded, ClaimStateLost, ClaimReleased, ClaimReleaseFailed,
-	HookStarted, HookCompleted, HookFailed, HookSkipped,
+	HookStarted, HookCompleted, HookFailed, HookSkipped, HookWarning,
 	DeliveryRetried, DeliveryReplayed, DeliveryDiscarded,
 	SyncStarted, SyncCompleted, SyncFailed,
 }

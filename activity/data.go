@@ -96,6 +96,15 @@ type (
 		State   string   `json:"state"`
 	}
 
+	// HookWarningData is the data of HookWarning.
+	HookWarningData struct {
+		Attempt  int      `json:"attempt"`
+		Event    string   `json:"event,omitempty" doc:"The type of the event, of an event hook."`
+		Hook     string   `json:"hook"`
+		Point    string   `json:"point"`
+		Warnings []string `json:"warnings"`
+	}
+
 	// HookEndedData is the data of HookCompleted and HookFailed.
 	HookEndedData struct {
 		Action          string   `json:"action"`
@@ -196,6 +205,7 @@ var newData = map[Type]func() any{
 	HookCompleted: func() any { return new(HookEndedData) },
 	HookFailed:    func() any { return new(HookEndedData) },
 	HookSkipped:   func() any { return new(HookStartedData) },
+	HookWarning:   func() any { return new(HookWarningData) },
 
 	DeliveryRetried:   func() any { return new(DeliveryData) },
 	DeliveryReplayed:  func() any { return new(DeliveryReplayedData) },

@@ -49,6 +49,7 @@ const (
 	EventHookCompleted       EventType = "hook.completed"
 	EventHookFailed          EventType = "hook.failed"
 	EventHookSkipped         EventType = "hook.skipped"
+	EventHookWarning         EventType = "hook.warning"
 	EventDeliveryRetried     EventType = "delivery.retried"
 	EventDeliveryReplayed    EventType = "delivery.replayed"
 	EventDeliveryDiscarded   EventType = "delivery.discarded"

@@ -64,6 +64,7 @@ type Run struct {
 	Killed    bool       `json:"killed,omitempty"`           // SIGKILL was needed
 	Leaked    int        `json:"leaked_processes,omitempty"` // processes that outlived the command and were killed
 	OOMKilled bool       `json:"oom_killed,omitempty"`       // the out-of-memory killer ended a process of it
+	Warnings  []string   `json:"warnings,omitempty"`         // such as a variable that was empty
 	Stopped   bool       `json:"stopped,omitempty"`          // the hook ended its point as a success
 	Status    int        `json:"status,omitempty"`           // of the HTTP response
 	Captured  []string   `json:"captured,omitempty"`         // names of the values captured from the response

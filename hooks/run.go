@@ -66,6 +66,8 @@ type Run struct {
 // Detail is what a record has because of the kind of its action. Each kind has
 // fields of its own; those of other kinds are empty.
 type Detail struct {
+	Warnings []string `json:"warnings,omitempty" doc:"What the author of the hook should know although the attempt was made, such as a variable that was empty."`
+
 	// Of commands and scripts.
 	ExitCode  *int   `json:"exit_code,omitempty" doc:"Omitted if there is none: the command never started, or its outcome is unknown."`
 	Signal    string `json:"signal,omitempty"`

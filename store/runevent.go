@@ -1,7 +1,9 @@
 package store
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/hooks"
@@ -69,6 +71,17 @@ func runEvent(r hooks.Run) activity.Event {
 		Message: subject + " " + state.words(r),
 		Data:    activity.Data(runData(r)),
 	}
+}
+
+// warningEvent returns the event of the warnings of a run.
+func warningEvent(r hooks.Run) activity.Event {
+	e := runEvent(r)
+	e.Type = activity.HookWarning
+	e.Message = fmt.Sprintf("%s hook %q: %s", cmp.Or(string(r.Point), r.Event), r.Hook, strings.Join(r.Warnings, "; "))
+	e.Data = activity.Data(activity.HookWarningData{
+		Point: string(r.Point), Event: r.Event, Hook: r.Hook, Attempt: r.Attempt, Warnings: r.Warnings,
+	})
+	return e
 }
 
 // runData returns the data of a hook event.

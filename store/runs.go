@@ -184,6 +184,9 @@ func finishRun(t *tx, r hooks.Run) error {
 			return err
 		}
 	}
+	if n == 1 && len(r.Warnings) > 0 {
+		return t.addEvents(warningEvent(r), runEvent(r))
+	}
 	if n == 1 {
 		return t.addEvents(runEvent(r))
 	}

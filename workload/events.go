@@ -30,7 +30,7 @@ func momentOf(p hooks.Point) string { return string(moments[p]) }
 var withCommands = []activity.Type{
 	activity.ContainerCreated, activity.ContainerClaimed, activity.ContainerWiped, activity.ContainerUnhealthy,
 	activity.ClaimRequested, activity.ClaimActivated,
-	activity.HookStarted, activity.HookCompleted, activity.HookFailed, activity.HookSkipped,
+	activity.HookStarted, activity.HookCompleted, activity.HookFailed, activity.HookSkipped, activity.HookWarning,
 	activity.SyncStarted, activity.SyncCompleted, activity.SyncFailed,
 }
 

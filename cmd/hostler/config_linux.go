@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 	"gopkg.in/yaml.v3"
 
+	"github.com/hostler/hostler/hooks/request"
 	"github.com/hostler/hostler/runtime/shim"
 	"github.com/hostler/hostler/store"
 )
@@ -52,6 +53,8 @@ type serveConfig struct {
 	// Where requests of hooks may go, and the server's Google credentials.
 	hooksAllow, hooksDeny, hooksOwn, hooksGCPHosts []string
 	hooksGCP                                       bool
+
+	redactor *request.Redactor // of the secrets that hooks have read
 }
 
 // sqlite is the name of the default store: a file in the data directory.

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hostler/hostler/api"
+	"github.com/hostler/hostler/hooks/request"
 	"github.com/hostler/hostler/internal/flow"
 	"github.com/hostler/hostler/membership"
 	"github.com/hostler/hostler/pool"
@@ -65,6 +66,7 @@ containers and claims are kept, and the next server resumes them.`,
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
+			c.redactor = new(request.Redactor)
 			return serve(ctx, c, newLogger(cmd.ErrOrStderr(), c))
 		},
 	}
@@ -79,9 +81,9 @@ func newLogger(w io.Writer, c serveConfig) *slog.Logger {
 		level = slog.LevelInfo
 	}
 	if c.logFormat == "text" || c.logFormat == "auto" && isTerminal(w) {
-		return slog.New(tint.NewTextHandler(w, &tint.Options{Level: level, NoColor: !isTerminal(w)}))
+		return slog.New(tint.NewTextHandler(w, &tint.Options{Level: level, NoColor: !isTerminal(w), ReplaceAttr: c.redactAttr}))
 	}
-	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}))
+	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: c.redactAttr}))
 }
 
 // serve runs a server until ctx ends.

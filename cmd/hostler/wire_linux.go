@@ -129,7 +129,10 @@ func (c serveConfig) pathPolicy(shared bool) snapshot.PathPolicy {
 
 // requests returns the executor of the requests of hooks.
 func (c serveConfig) requests() (*request.Executor, error) {
-	redactor := new(request.Redactor)
+	redactor := c.redactor
+	if redactor == nil {
+		redactor = new(request.Redactor)
+	}
 	return request.New(request.Options{
 		Allow: c.hooksAllow, Deny: c.hooksDeny, Own: c.hooksOwn,
 		Secrets: request.NewSecrets(c.credentialsDir, redactor), Redactor: redactor,
@@ -139,7 +142,7 @@ func (c serveConfig) requests() (*request.Executor, error) {
 
 // executors returns the executors of all kinds of actions.
 func executors(rt runtime.Runtime, requests *request.Executor, log *slog.Logger) runner.Executors {
-	inContainer := runner.NewCommandExecutor(rt)
+	inContainer := redactedExecutor{runner.NewCommandExecutor(rt), requests.Redactor()}
 	return runner.Executors{
 		hooks.KindCommand: inContainer, hooks.KindScript: inContainer,
 		hooks.KindHTTP: requests, hooks.KindWebhook: requests,

@@ -99,6 +99,9 @@ func New(o Options) (*Executor, error) {
 	return x, nil
 }
 
+// Redactor returns the redactor that knows the secrets that were read.
+func (x *Executor) Redactor() *Redactor { return x.redactor }
+
 // Close closes idle connections.
 func (x *Executor) Close() {
 	x.transport.CloseIdleConnections()

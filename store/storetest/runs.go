@@ -45,6 +45,7 @@ func runLife(t *testing.T, s Store) {
 	failed.Stderr = runtime.Output{Head: "oops", Total: 4}
 	failed.Error = "not \xff UTF-8, and \x00 NUL"
 	failed.Values = map[string]string{"REGISTRATION_ID": "r\"1"}
+	failed.Warnings = []string{"IMAGE is empty"}
 	require.NoError(t, s.RunEnded(ctx, failed))
 	failed.Error = "not \uFFFD UTF-8, and  NUL" // as every database can store it
 	require.NoError(t, s.RunEnded(ctx, endedRun(first, hooks.Succeeded, 0)), "ending twice changes nothing")
@@ -64,7 +65,7 @@ func runLife(t *testing.T, s Store) {
 	unfinished = runningRuns(t, s)
 	require.Empty(t, unfinished)
 	require.Equal(t, []activity.Type{
-		activity.HookStarted, activity.HookFailed, activity.HookStarted, activity.HookCompleted,
+		activity.HookStarted, activity.HookWarning, activity.HookFailed, activity.HookStarted, activity.HookCompleted,
 	}, eventTypes(events(t, s, activity.Filter{}, 0)))
 }
 

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/hostler/hostler/hooks/request"
+	"github.com/hostler/hostler/hooks/runner"
+	"github.com/hostler/hostler/runtime"
+)
+
+// redactAttr replaces the secrets of hooks in a log record: in its message, and
+// in values that are text or errors.
+func (c serveConfig) redactAttr(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindString {
+		a.Value = slog.StringValue(c.redactor.Redact(a.Value.String()))
+	} else if err, ok := a.Value.Any().(error); ok {
+		a.Value = slog.StringValue(c.redactor.Redact(err.Error()))
+	}
+	return a
+}
+
+// redactedExecutor replaces the secrets of hooks in what commands print: a
+// response may have brought one into the container.
+type redactedExecutor struct {
+	runner.Executor
+	redactor *request.Redactor
+}
+
+func (x redactedExecutor) Execute(ctx context.Context, a runner.Attempt) runner.Result {
+	return x.redact(x.Executor.Execute(ctx, a))
+}
+
+func (x redactedExecutor) WaitResult(ctx context.Context, a runner.Attempt) runner.Result {
+	return x.redact(x.Executor.WaitResult(ctx, a))
+}
+
+func (x redactedExecutor) redact(r runner.Result) runner.Result {
+	for _, o := range []*runtime.Output{&r.Stdout, &r.Stderr} {
+		o.Head, o.Tail = x.redactor.Redact(o.Head), x.redactor.Redact(o.Tail)
+	}
+	if r.Err != nil {
+		if text := x.redactor.Redact(r.Err.Error()); text != r.Err.Error() {
+			r.Err = redactedError{errors.New(text), r.Err}
+		}
+	}
+	return r
+}
+
+// redactedError has the text of the first error and matches the second.
+type redactedError struct{ shown, cause error }
+
+func (e redactedError) Error() string { return e.shown.Error() }
+func (e redactedError) Unwrap() error { return e.cause }
