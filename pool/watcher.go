@@ -22,7 +22,7 @@ import (
 type Watcher struct {
 	store     watcherStore
 	rt        runtime.Runtime
-	beginLoss func(workload string) (end func(*Container))
+	beginLoss func(Container) (end func(*Container))
 	log       *slog.Logger
 
 	connected chan struct{}      // holds one signal: the watch has begun
@@ -36,7 +36,7 @@ type watcherStore interface {
 }
 
 // NewWatcher returns a Watcher; it calls beginLoss before it records an exit.
-func NewWatcher(store watcherStore, rt runtime.Runtime, beginLoss func(workload string) (end func(*Container)), log *slog.Logger) *Watcher {
+func NewWatcher(store watcherStore, rt runtime.Runtime, beginLoss func(Container) (end func(*Container)), log *slog.Logger) *Watcher {
 	return &Watcher{
 		store: store, rt: rt, beginLoss: beginLoss, log: log, connected: make(chan struct{}, 1), orphans: map[string]*orphan{},
 	}
@@ -215,7 +215,7 @@ func (w *Watcher) recordExit(ctx context.Context, d runtime.Exit) error {
 	}
 	m := BeginDestroy(c.ID, []State{Idle}, reason)
 	m.Events = append([]activity.Event{event}, m.Events...)
-	end := w.beginLoss(c.Workload)
+	end := w.beginLoss(c)
 	_, err = w.store.UpdateContainer(ctx, m)
 	if isConflict(err) {
 		_, err = w.store.UpdateContainer(ctx, Note(c.ID, Claimed, func(c *Container) { c.Health, c.Reason = Exited, reason }, event))

@@ -102,8 +102,8 @@ var pools = []mutation{
 	{
 		desc: "another container is evicted while one is being destroyed", test: "TestOneEvictionPerWaitingClaim",
 		file: "pool/scaledown.go",
-		old:  `	shortfall := d.missing - max(d.room, 0) - t.destroying //`,
-		new:  `	shortfall := d.missing - max(d.room, 0) //`,
+		old:  `	shortfall := wanted - max(d.room, 0) - t.destroying //`,
+		new:  `	shortfall := wanted - max(d.room, 0) //`,
 	},
 	{
 		desc: "one container too many is evicted", test: "TestOneEvictionPerWaitingClaim",
@@ -347,7 +347,7 @@ var pools = []mutation{
 	{
 		desc: "a container that exited is replaced before that is on record", test: "TestCrashLoopBacksOff",
 		file: "pool/pool.go",
-		old:  `	release := p.filler.hold(workload)`,
+		old:  `	release := p.filler.hold(c, nil)`,
 		new:  `	release := func() {}`,
 	},
 	{
