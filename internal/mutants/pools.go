@@ -120,29 +120,25 @@ var pools = []mutation{
 	{
 		desc: "a container that the database does not know is removed at once", test: "TestOrphanGraceAcrossReconciles",
 		file: "pool/orphans.go",
-		old: `	if time.Since(o.firstSeen) < orphanGrace {
-		return nil
-	}
-`,
+		old:  `ok && time.Since(firstSeen) >= orphanGrace`,
+		new:  `ok`,
 	},
 	{
 		desc: "a container with a live record is removed as unknown", test: "TestRestartAfterCrash",
 		file: "pool/orphans.go",
-		old: `	case c.State != Destroyed:
-		delete`,
-		new: `	case c.State == Creating:
-		delete`,
+		old:  `	case c.State != Destroyed:`,
+		new:  `	case c.State == Creating:`,
 	},
 	{
 		desc: "a container is removed before its event is recorded", test: "TestDestroyIsRecordedFirst",
 		file: "pool/orphans.go",
-		old: `	if !o.recorded {
-		if err`,
-		new: `	if err := w.rt.Destroy(ctx, s.ID); err != nil {
+		old: `	if _, recorded := w.removing.Load(k); !recorded {
+`,
+		new: `	if err := w.rt.Destroy(ctx, k.id); err != nil {
 		return err
 	}
-	if !o.recorded {
-		if err`,
+	if _, recorded := w.removing.Load(k); !recorded {
+`,
 	},
 	{
 		desc: "the exit of an exited container is reported again", test: "TestExitReportedOnce",

@@ -118,4 +118,22 @@ var recoveries = []mutation{
 		old: `		delete(y.since, id) // the next burst is another one
 `,
 	},
+	{
+		desc: "a removal of an orphan that hangs has no end", test: "TestHungRemovalOfOrphan",
+		file: "pool/orphans.go",
+		old:  `context.WithTimeout(ctx, removeTimeout)`,
+		new:  `context.WithCancel(ctx)`,
+	},
+	{
+		desc: "the removal of an orphan is recorded at each attempt", test: "TestOrphanRemovedAfterGrace",
+		file: "pool/orphans.go",
+		old: `		w.removing.Store(k, true)
+`,
+	},
+	{
+		desc: "the removal of a container that has a record by now is retried", test: "TestOrphanWithLateRecordIsKept",
+		file: "pool/orphans.go",
+		old:  `	if err == nil && reason != "" {`,
+		new:  `	if err == nil {`,
+	},
 }
