@@ -125,7 +125,9 @@ func (a *acquisition) refresh(ctx context.Context) error {
 	if a.claim.State == "" {
 		return nil // this is the first attempt
 	}
-	w, record, err := a.pools.Catalog.Current(ctx, a.claim.Workload)
+	// Like the reservation, it is not canceled: after a container was unusable, the
+	// work continues without the caller.
+	w, record, err := a.pools.Catalog.Current(context.WithoutCancel(ctx), a.claim.Workload)
 	if err != nil {
 		return err
 	}

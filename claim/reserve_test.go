@@ -14,6 +14,8 @@ import (
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/e2e/flowtest"
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/fake"
 	"github.com/hostler/hostler/store"
 )
 
@@ -67,8 +69,8 @@ func (s hungWorkloads) Workload(ctx context.Context, id string) (pool.Record, er
 	return s.DB.Workload(ctx, id)
 }
 
-// A claim that is released while it waits, or reads its workload again, ends with
-// that as the cause.
+// A claim that is released while it waits, or reads why it has to, ends with that
+// as the cause.
 func TestAbortDuringRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.NewStopped(t)
@@ -87,5 +89,30 @@ func TestAbortDuringRead(t *testing.T) {
 		require.Len(t, pending, 1)
 		require.NoError(t, claims.Abort(t.Context(), pending[0]))
 		require.ErrorIs(t, <-result, claim.ErrAborted)
+	})
+}
+
+// A caller who cancels while its container is prepared does not cancel the claim,
+// also if that container turns out to be unusable and another is idle.
+func TestCallerCancelsBeforeAnotherContainer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply("id: w\nimage: box\ncommand: [box, idle]\npool: { min_idle: 2, max_size: 2 }\nrestart: always\n")
+		h.AwaitIdle("w", 2)
+		ctx, cancel := context.WithCancel(t.Context())
+		unusable := ""
+		defer h.RT.Before("restart", func(_ context.Context, call fake.Call) error {
+			if unusable == "" {
+				unusable = call.ID
+				cancel()
+				synctest.Wait()
+				return runtime.ErrContainerExited
+			}
+			return nil
+		})()
+		c, _, err := h.Claims.Claim(ctx, claim.Request{Workload: "w", Tenant: "ada"})
+		require.NoError(t, err)
+		require.Equal(t, claim.Active, c.State)
+		require.NotEqual(t, unusable, c.Container)
 	})
 }

@@ -35,7 +35,7 @@ type Breaker struct {
 	LastError   string
 	LastErrorAt time.Time
 	RetryAt     time.Time
-	// CrashLooping reports whether the last container was created and exited soon
+	// CrashLooping reports whether a container was created and exited soon
 	// afterwards: creating another proves nothing until that one is stable.
 	CrashLooping bool
 }
@@ -61,7 +61,7 @@ func (b *Breaker) recordFailure(now time.Time, revision string, err error, crash
 	if b.Revision != revision {
 		return false
 	}
-	b.CrashLooping, b.LastError, b.LastErrorAt = crashLooping, err.Error(), now
+	b.CrashLooping, b.LastError, b.LastErrorAt = b.CrashLooping || crashLooping, err.Error(), now
 	// Containers that were started together fail together: that is one failure.
 	if b.isOpen(now) {
 		return true
@@ -73,10 +73,14 @@ func (b *Breaker) recordFailure(now time.Time, revision string, err error, crash
 
 // recoversAt returns when the failures no longer count although no other
 // container was created: a workload that was crash-looping is stable if no
-// container exits. It is zero if there is no such time.
-func (b Breaker) recoversAt() time.Time {
+// container exits. It is zero if there is no such time. A failure that is too far
+// in the future was recorded before the clock was set back.
+func (b Breaker) recoversAt(now time.Time) time.Time {
 	if b.Failures == 0 || !b.CrashLooping {
 		return time.Time{}
+	}
+	if b.LastErrorAt.After(now.Add(stableAfter)) {
+		return now
 	}
 	return b.LastErrorAt.Add(stableAfter)
 }

@@ -5,16 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hostler/hostler/activity"
-	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/internal/workqueue"
-	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -27,11 +24,6 @@ const (
 	createsPerWorkload = 4
 	reservedCreates    = 2
 )
-
-// createTimeout limits how long creating one container may take in addition to
-// the timeouts of its hooks. It ends an engine call that hangs, and the wait
-// for a container that never becomes healthy.
-const createTimeout = 15 * time.Minute
 
 // Filler keeps the pools filled. Every change of a pool wakes it. A timer wakes
 // it only for retries and expiries.
@@ -52,10 +44,11 @@ type Filler struct {
 	// that need a container.
 	checks    *workqueue.Queue[string]
 	creations *workqueue.Queue[string]
+	sweeps    *workqueue.Queue[struct{}] // one key: to look for interrupted creations
 	yielder   *yielder
 
-	mu   sync.Mutex     // guards held
-	held map[string]int // containers whose creation or loss is not on record yet, by workload
+	mu   sync.Mutex // guards held and its elements
+	held map[*hold]bool
 }
 
 // Store is everything that the pool needs from the database.
@@ -70,12 +63,13 @@ type Store interface {
 func NewFiller(store Store, catalog *Catalog, provisioner *Provisioner, queue *WaitQueue, log *slog.Logger) *Filler {
 	f := &Filler{
 		store: store, catalog: catalog, provisioner: provisioner, queue: queue, log: log,
-		protocol: provisioner.rt.Protocols().Current, held: map[string]int{},
+		protocol: provisioner.rt.Protocols().Current, held: map[*hold]bool{},
 		checks: workqueue.New(workqueue.Options[string]{Backoff: storeRetries, Log: log}),
 		creations: workqueue.New(workqueue.Options[string]{
 			Group: func(workload string) string { return workload }, PerGroup: createsPerWorkload, Reserved: reservedCreates, Backoff: storeRetries, Log: log,
 		}),
 	}
+	f.sweeps = workqueue.New(workqueue.Options[struct{}]{Backoff: storeRetries, Log: log})
 	f.yielder = newYielder(f.creations.Add)
 	return f
 }
@@ -87,7 +81,9 @@ func (f *Filler) Wake(workload string) { f.checks.Add(workload) }
 // created; the creation of a container is aborted when ctx ends.
 func (f *Filler) Run(ctx context.Context) error {
 	retryRead(ctx, f.log, f.wakeAll)
+	f.sweeps.Add(struct{}{})
 	var g errgroup.Group
+	g.Go(func() error { f.sweeps.Run(ctx, 1, f.sweep); return nil })
 	g.Go(func() error { f.checks.Run(ctx, 1, f.check); return nil })
 	g.Go(func() error { f.creations.Run(ctx, parallelCreates, f.create); return nil })
 	return g.Wait()
@@ -134,7 +130,7 @@ func (f *Filler) assess(ctx context.Context, id string) (demand, error) {
 	if err != nil {
 		return demand{}, err
 	}
-	held := f.heldCount(id) // after the counts, and before the breaker
+	held := f.heldCount(id, r.Revision) // after the counts, and before the breaker
 	b, err := f.store.Breaker(ctx, id)
 	if err != nil {
 		return demand{}, err
@@ -166,21 +162,25 @@ func (f *Filler) reconcile(ctx context.Context, id string) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	resetAt := d.breaker.recoversAt()
+	outdatedAt := f.cancelOutdated(d.r)
+	resetAt := d.breaker.recoversAt(time.Now())
+	if d.counts.creating > 0 {
+		resetAt = time.Time{} // the result of the creation counts
+	}
 	if !resetAt.IsZero() && !resetAt.After(time.Now()) {
 		f.recordRecovery(ctx, d.breaker, true)
 		d.breaker, resetAt = Breaker{Workload: id}, time.Time{}
 	}
 	if d.r.Draining {
-		return time.Time{}, f.drain(ctx, d.r, d.counts)
+		return outdatedAt, f.drain(ctx, d.r, d.counts)
 	}
 	if err := f.evictSurplus(ctx, d); err != nil {
-		return time.Time{}, err
+		return outdatedAt, err
 	}
 	if d.missing > 0 && (d.room > 0 || d.counts.outdated+d.counts.tenantBound > 0) {
 		f.creations.Add(id)
 	}
-	return earlier(f.evictExpired(ctx, d.w, d.r, d.counts), resetAt), nil
+	return earlier(f.evictExpired(ctx, d.w, d.r, d.counts), earlier(resetAt, outdatedAt)), nil
 }
 
 // create creates a container if the pool still needs one, and makes room for
@@ -197,10 +197,12 @@ func (f *Filler) create(ctx context.Context, t *workqueue.Task[string]) error {
 	if err := f.makeRoom(ctx, d); err != nil || d.room <= 0 {
 		return f.logFailure(ctx, t.Key, err) // the end of a removal wakes the pool
 	}
-	release := f.hold(t.Key)
-	c, err := f.provisioner.record(ctx, d.r)
-	if err != nil {
-		release()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	c := newContainer(d.r)
+	release := f.hold(c, cancel)
+	if err := f.store.AddContainer(ctx, c, d.r.MaxSize); err != nil {
+		release() // if it is on record nevertheless, a sweep finds it
 		if errors.Is(err, ErrFull) {
 			return nil
 		}
@@ -217,36 +219,16 @@ func (f *Filler) create(ctx context.Context, t *workqueue.Task[string]) error {
 	return nil
 }
 
-// hold counts a container as being created until release is called. It is
-// called before its creation or its loss is recorded: its failure has to be on
-// record before the pool replaces it.
-func (f *Filler) hold(id string) (release func()) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.held[id]++
-	return func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if f.held[id]--; f.held[id] == 0 {
-			delete(f.held, id)
-		}
-	}
-}
-
-func (f *Filler) heldCount(id string) int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.held[id]
-}
-
 // postponed returns until when no container of a pool is created; zero: one can
 // be created now.
 func (f *Filler) postponed(d demand) time.Time {
 	b := d.breaker.of(d.r.Revision)
 	if b.isOpen(time.Now()) {
+		f.yielder.forget(d.r.ID)
 		return b.RetryAt
 	}
 	if b.Failures > 0 && d.counts.creating >= halfOpenProbes {
+		f.yielder.forget(d.r.ID)
 		return time.Now().Add(maxBackoff) // the end of the creation wakes the pool earlier
 	}
 	if d.waiting > 0 {
@@ -275,36 +257,12 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// maxHooksDuration returns how long hooks may take at most, with all retries.
-func maxHooksDuration(hs []hooks.Hook) time.Duration {
-	total := time.Duration(0)
-	for _, h := range hs {
-		total += time.Duration(h.Retries+1) * (h.Timeout + runtime.DefaultGrace + time.Minute)
-	}
-	return total
-}
-
 // recordEarlyExit counts a failure if a container exited or became unhealthy
 // soon after its creation, before its first claim: a program that exits at once
 // is as broken as a missing image.
 func (f *Filler) recordEarlyExit(ctx context.Context, c Container) {
 	if c.State == Idle && c.Tenant == "" && time.Since(c.ChangedAt) < stableAfter {
 		f.recordFailure(ctx, c, errors.New(c.Reason), true)
-	}
-}
-
-// provision creates one container.
-func (f *Filler) provision(parent context.Context, c Container, w *workload.Workload, seeds string) {
-	timeout := createTimeout + maxHooksDuration(slices.Concat(w.Hooks[hooks.PreStart], w.Hooks[hooks.PostStart], w.Hooks[hooks.PostCreate]))
-	ctx, cancel := context.WithTimeoutCause(parent, timeout, fmt.Errorf("it took longer than %s", timeout))
-	defer cancel()
-	err := f.provisioner.create(ctx, c, w, seeds)
-	switch {
-	case err == nil:
-		f.recordSuccess(ctx, c)
-	case parent.Err() != nil: // the server stops: this is not a failure of the workload
-	default:
-		f.recordFailure(parent, c, err, false)
 	}
 }
 

@@ -46,7 +46,7 @@ type HealthChecker struct {
 	store Containers
 	log   *slog.Logger
 	// beginLoss is called before an idle container is moved to Destroying.
-	beginLoss func(workload string) (end func(*Container))
+	beginLoss func(Container) (end func(*Container))
 	checks    *workqueue.Queue[containerKey]
 
 	mu       sync.Mutex // guards watched and verified
@@ -64,7 +64,7 @@ type watchedContainer struct {
 }
 
 // NewHealthChecker returns a HealthChecker; Run checks the watched containers.
-func NewHealthChecker(rt runtime.Runtime, store Containers, beginLoss func(workload string) (end func(*Container)), log *slog.Logger) *HealthChecker {
+func NewHealthChecker(rt runtime.Runtime, store Containers, beginLoss func(Container) (end func(*Container)), log *slog.Logger) *HealthChecker {
 	return &HealthChecker{
 		rt: rt, store: store, log: log, beginLoss: beginLoss,
 		watched: map[string]*watchedContainer{}, verified: map[string]bool{},
@@ -324,7 +324,7 @@ func (c *HealthChecker) applyResult(ctx context.Context, k Container, w *workloa
 		m := BeginDestroy(k.ID, []State{Idle}, err.Error())
 		m.Events = append([]activity.Event{{Type: activity.ContainerUnhealthy, Message: err.Error()}}, m.Events...)
 		k.Reason = err.Error()
-		end := c.beginLoss(k.Workload)
+		end := c.beginLoss(k)
 		if _, err := c.store.UpdateContainer(ctx, m); err != nil {
 			end(nil)
 			return err

@@ -2,6 +2,7 @@ package pool_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -132,5 +133,65 @@ func TestDestroyDuringReconcile(t *testing.T) {
 		require.False(t, first)
 		require.Len(t, h.Events(activity.ContainerDestroying), 1)
 		require.Len(t, h.Events(activity.ContainerDestroyed), 1)
+	})
+}
+
+// An orphan whose removal hangs delays no comparison. Its removal is tried again.
+func TestHungRemovalOfOrphan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply(poolYAML(1, 2))
+		h.AwaitIdle("w", 1)
+		require.NoError(t, h.RT.Create(t.Context(), orphanSpec("orphan")))
+		first := true
+		h.RT.Before("destroy orphan", func(ctx context.Context, _ fake.Call) error {
+			if !first {
+				return nil
+			}
+			first = false
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		<-time.After(2 * time.Minute) // its removal hangs
+		require.False(t, first)
+		idle, err := h.Pools.Containers(t.Context(), pool.ContainerFilter{Workload: "w"})
+		require.NoError(t, err)
+		h.RT.SetDown(true) // a restart of the engine, during which the container exits
+		synctest.Wait()
+		h.RT.Kill(idle[0].ID)
+		synctest.Wait()
+		h.RT.SetDown(false)
+		<-time.After(time.Minute)
+		c, err := h.Pools.Container(t.Context(), idle[0].ID)
+		require.NoError(t, err)
+		require.Equal(t, pool.Destroyed, c.State, "its exit is detected")
+		_, err = h.RT.Status(t.Context(), "orphan")
+		require.NoError(t, err)
+		<-time.After(5 * time.Minute)
+		_, err = h.RT.Status(t.Context(), "orphan")
+		require.ErrorIs(t, err, runtime.ErrNotFound)
+		ends := slices.DeleteFunc(h.Events(activity.ContainerDestroying, activity.ContainerDestroyed),
+			func(e activity.Event) bool { return e.Container != "orphan" })
+		require.Len(t, ends, 2)
+	})
+}
+
+// A container that could not be removed, and has a record by now, is kept.
+func TestOrphanWithLateRecordIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		applied := h.Apply(poolYAML(0, 2))
+		require.NoError(t, h.RT.Create(t.Context(), orphanSpec("late")))
+		require.NoError(t, h.RT.Start(t.Context(), "late", pool.FirstFence))
+		restore := h.RT.Break("destroy", runtime.ErrUnavailable)
+		<-time.After(2 * time.Minute)
+		require.NotEmpty(t, h.Events(activity.ContainerDestroying))
+		require.NoError(t, h.DB.AddContainer(t.Context(), pool.Container{ID: "late", Workload: "w", Revision: applied.Record.Revision}, 2))
+		_, err := h.DB.UpdateContainer(t.Context(), pool.Ready("late", func(c *pool.Container) { c.Health = pool.Healthy }))
+		require.NoError(t, err)
+		restore()
+		<-time.After(2 * time.Minute)
+		_, err = h.RT.Status(t.Context(), "late")
+		require.NoError(t, err)
 	})
 }

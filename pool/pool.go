@@ -58,14 +58,14 @@ func (p *Pools) Wake(workload string) {
 // beginLoss is called before a container is recorded as exited or unhealthy. The
 // returned function is called afterwards, with the previous record and the
 // reason, or with nil if nothing was recorded.
-func (p *Pools) beginLoss(workload string) (end func(*Container)) {
-	release := p.filler.hold(workload)
+func (p *Pools) beginLoss(c Container) (end func(*Container)) {
+	release := p.filler.hold(c, nil)
 	return func(lost *Container) {
 		if lost != nil {
 			p.filler.recordEarlyExit(context.Background(), *lost)
 		}
 		release()
-		p.filler.Wake(workload) // the events may have come before
+		p.filler.Wake(c.Workload) // the events may have come before
 	}
 }
 

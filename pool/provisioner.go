@@ -32,12 +32,9 @@ func NewProvisioner(store Containers, rt runtime.Runtime, runner *runner.Runner,
 	return &Provisioner{store: store, rt: rt, runner: runner, health: health, log: log}
 }
 
-// record records a container that is about to be created, or returns ErrFull.
-func (p *Provisioner) record(ctx context.Context, r Record) (Container, error) {
-	c := Container{
-		ID: newID(), Workload: r.ID, Revision: r.Revision, State: Creating, Fence: FirstFence,
-	}
-	return c, p.store.AddContainer(ctx, c, r.MaxSize)
+// newContainer returns the record of a container that is about to be created.
+func newContainer(r Record) Container {
+	return Container{ID: newID(), Workload: r.ID, Revision: r.Revision, State: Creating, Fence: FirstFence}
 }
 
 // create creates the recorded container c and makes it Idle. If it fails, the

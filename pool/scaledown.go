@@ -97,14 +97,15 @@ func (f *Filler) evictSurplus(ctx context.Context, d demand) error {
 // makeRoom destroys idle containers in favor of the missing ones, just before
 // one of these is created: an outdated one if there is no room, or those that
 // are kept for their last tenant, as many as min_idle and the waiting claims
-// need. While creation fails, none is destroyed.
+// need. While creation fails, there is room for one probe only.
 func (f *Filler) makeRoom(ctx context.Context, d demand) error {
 	t := d.counts
 	atCapacity := d.room <= 0 && t.destroying == 0 && t.creating == 0
-	shortfall := d.missing - max(d.room, 0) - t.destroying // number of containers that need an eviction
+	wanted := d.missing
 	if d.breaker.of(d.r.Revision).Failures > 0 {
-		return nil
+		wanted = min(wanted, halfOpenProbes)
 	}
+	shortfall := wanted - max(d.room, 0) - t.destroying // number of containers that need an eviction
 	switch {
 	case t.outdated > 0 && atCapacity:
 		return f.evict(ctx, d.r.ID, 1, f.matchOutdated(d.r))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -13,6 +14,7 @@ import (
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/internal/backoff"
 	"github.com/hostler/hostler/internal/flow"
+	"github.com/hostler/hostler/internal/workqueue"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -22,11 +24,13 @@ import (
 type Watcher struct {
 	store     watcherStore
 	rt        runtime.Runtime
-	beginLoss func(workload string) (end func(*Container))
+	beginLoss func(Container) (end func(*Container))
 	log       *slog.Logger
 
-	connected chan struct{}      // holds one signal: the watch has begun
-	orphans   map[string]*orphan // of the goroutine that reconciles
+	connected chan struct{}        // holds one signal: the watch has begun
+	unknown   map[string]time.Time // since when containers have no record; of the goroutine that reconciles
+	removals  *workqueue.Queue[containerKey]
+	removing  sync.Map // the orphans whose removal is on record
 }
 
 // watcherStore is what the Watcher needs from the database.
@@ -36,9 +40,12 @@ type watcherStore interface {
 }
 
 // NewWatcher returns a Watcher; it calls beginLoss before it records an exit.
-func NewWatcher(store watcherStore, rt runtime.Runtime, beginLoss func(workload string) (end func(*Container)), log *slog.Logger) *Watcher {
+func NewWatcher(store watcherStore, rt runtime.Runtime, beginLoss func(Container) (end func(*Container)), log *slog.Logger) *Watcher {
 	return &Watcher{
-		store: store, rt: rt, beginLoss: beginLoss, log: log, connected: make(chan struct{}, 1), orphans: map[string]*orphan{},
+		store: store, rt: rt, beginLoss: beginLoss, log: log, connected: make(chan struct{}, 1), unknown: map[string]time.Time{},
+		removals: workqueue.New(workqueue.Options[containerKey]{
+			Group: containerKey.group, PerGroup: destroysPerWorkload, Reserved: reservedDestroys, Backoff: reconnects, Log: log,
+		}),
 	}
 }
 
@@ -69,6 +76,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return w.watch(ctx) })
 	g.Go(func() error { return w.runReconcile(ctx) })
+	g.Go(func() error { w.removals.Run(ctx, parallelDestroys, w.removeOrphan); return nil })
 	return g.Wait()
 }
 
@@ -168,7 +176,7 @@ func (w *Watcher) reconcile(ctx context.Context) error {
 	for _, s := range listed {
 		errs = errors.Join(errs, w.checkOrphan(ctx, s))
 	}
-	maps.DeleteFunc(w.orphans, func(id string, _ *orphan) bool { return byID[id].ID == "" })
+	maps.DeleteFunc(w.unknown, func(id string, _ time.Time) bool { return byID[id].ID == "" })
 	return errs
 }
 
@@ -215,7 +223,7 @@ func (w *Watcher) recordExit(ctx context.Context, d runtime.Exit) error {
 	}
 	m := BeginDestroy(c.ID, []State{Idle}, reason)
 	m.Events = append([]activity.Event{event}, m.Events...)
-	end := w.beginLoss(c.Workload)
+	end := w.beginLoss(c)
 	_, err = w.store.UpdateContainer(ctx, m)
 	if isConflict(err) {
 		_, err = w.store.UpdateContainer(ctx, Note(c.ID, Claimed, func(c *Container) { c.Health, c.Reason = Exited, reason }, event))

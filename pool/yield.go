@@ -94,6 +94,7 @@ func (y *yielder) until(id string, usable, minIdle int) time.Time {
 	defer y.mu.Unlock()
 	now := time.Now()
 	if y.isQuiet(now) {
+		delete(y.since, id) // the next burst is another one
 		return time.Time{}
 	}
 	since, ok := y.since[id]

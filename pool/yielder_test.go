@@ -75,3 +75,18 @@ func TestYieldedPoolStaysDue(t *testing.T) {
 		require.Equal(t, time.Now().Add(2*time.Second), y.until("w", 4, 4))
 	})
 }
+
+// A pool that has lacked containers since an earlier burst of claims yields to the
+// next one.
+func TestEachBurstIsYieldedTo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYielder(func(string) {})
+		end := y.begin()
+		require.False(t, y.until("w", 4, 4).IsZero(), "the first burst")
+		end()
+		<-time.After(time.Minute) // the pool is still not full: its breaker is open
+		require.True(t, y.until("w", 4, 4).IsZero())
+		defer y.begin()()
+		require.False(t, y.until("w", 4, 4).IsZero(), "the second burst, at its first claim")
+	})
+}

@@ -127,6 +127,12 @@ var claims = []mutation{
 		return nil // this`,
 	},
 	{
+		desc: "a caller who cancels keeps its claim from another container", test: "TestCallerCancelsBeforeAnotherContainer",
+		file: "claim/reserve.go",
+		old:  `Current(context.WithoutCancel(ctx), a.claim.Workload)`,
+		new:  `Current(ctx, a.claim.Workload)`,
+	},
+	{
 		desc: "waiting claims keep tenants from their own containers", test: "TestWaitingClaimDoesNotBlockOwnContainers",
 		file: "claim/reserve.go",
 		old:  `isKept := a.current.Pool.Reuse == workload.ReuseSameTenant`,

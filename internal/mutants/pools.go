@@ -96,8 +96,8 @@ var pools = []mutation{
 	{
 		desc: "another container is evicted while one is being destroyed", test: "TestOneEvictionPerWaitingClaim",
 		file: "pool/scaledown.go",
-		old:  `	shortfall := d.missing - max(d.room, 0) - t.destroying //`,
-		new:  `	shortfall := d.missing - max(d.room, 0) //`,
+		old:  `	shortfall := wanted - max(d.room, 0) - t.destroying //`,
+		new:  `	shortfall := wanted - max(d.room, 0) //`,
 	},
 	{
 		desc: "one container too many is evicted", test: "TestOneEvictionPerWaitingClaim",
@@ -114,29 +114,25 @@ var pools = []mutation{
 	{
 		desc: "a container that the database does not know is removed at once", test: "TestOrphanGraceAcrossReconciles",
 		file: "pool/orphans.go",
-		old: `	if time.Since(o.firstSeen) < orphanGrace {
-		return nil
-	}
-`,
+		old:  `ok && time.Since(firstSeen) >= orphanGrace`,
+		new:  `ok`,
 	},
 	{
 		desc: "a container with a live record is removed as unknown", test: "TestRestartAfterCrash",
 		file: "pool/orphans.go",
-		old: `	case c.State != Destroyed:
-		delete`,
-		new: `	case c.State == Creating:
-		delete`,
+		old:  `	case c.State != Destroyed:`,
+		new:  `	case c.State == Creating:`,
 	},
 	{
 		desc: "a container is removed before its event is recorded", test: "TestDestroyIsRecordedFirst",
 		file: "pool/orphans.go",
-		old: `	if !o.recorded {
-		if err`,
-		new: `	if err := w.rt.Destroy(ctx, s.ID); err != nil {
+		old: `	if _, recorded := w.removing.Load(k); !recorded {
+`,
+		new: `	if err := w.rt.Destroy(ctx, k.id); err != nil {
 		return err
 	}
-	if !o.recorded {
-		if err`,
+	if _, recorded := w.removing.Load(k); !recorded {
+`,
 	},
 	{
 		desc: "the exit of an exited container is reported again", test: "TestExitReportedOnce",
@@ -341,7 +337,7 @@ var pools = []mutation{
 	{
 		desc: "a container that exited is replaced before that is on record", test: "TestCrashLoopBacksOff",
 		file: "pool/pool.go",
-		old:  `	release := p.filler.hold(workload)`,
+		old:  `	release := p.filler.hold(c, nil)`,
 		new:  `	release := func() {}`,
 	},
 	{
