@@ -100,6 +100,7 @@ func TestLateCommandRunsInNoOtherClaim(t *testing.T) {
 			return 0
 		})
 		c := h.Claim("w", "ann")
+		time.Sleep(time.Second)
 		synctest.Wait()
 		h.Release(c)
 		late, err := h.DB.Container(t.Context(), c.Container)

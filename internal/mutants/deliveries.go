@@ -67,6 +67,23 @@ var deliveries = []mutation{
 	},
 }
 
+// deliveryFlows are mutations of the flows that commands of event hooks must not
+// outlive.
+var deliveryFlows = []mutation{
+	{
+		desc: "a release does not wait for the commands of event hooks", test: "TestLateCommandRunsInNoOtherClaim", pkg: "delivery",
+		file: "hooks/runner/event.go",
+		old:  `		if i < 0 {`,
+		new:  `		if i < 9 {`,
+	},
+	{
+		desc: "commands of event hooks run on when a release begins", test: "TestReleaseEndsCommands",
+		file: "delivery/service.go",
+		old:  `return c.claim != "" && c.claim == e.Claim`,
+		new:  `return c.claim == ""`,
+	},
+}
+
 // deliveryStores are mutations of how the store keeps deliveries.
 var deliveryStores = []mutation{
 	{

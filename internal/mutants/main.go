@@ -53,7 +53,7 @@ var groups = []group{
 	{"Requests of hooks", hookRequests},
 	{"hooks/variables", variableRows},
 	{"store", stores},
-	{"Deliveries", slices.Concat(deliveries, deliveryStores)},
+	{"Deliveries", slices.Concat(deliveries, deliveryFlows, deliveryStores)},
 	{"membership", memberships},
 	{"Retries and queues", queues},
 	{"The program in containers, and sessions with it", shims},
