@@ -52,6 +52,7 @@ var groups = []group{
 	{"hooks", hookRuns},
 	{"Requests of hooks", hookRequests},
 	{"hooks/variables", variableRows},
+	{"Workload files", workloadFiles},
 	{"store", stores},
 	{"Deliveries", slices.Concat(deliveries, deliveryFlows, deliveryStores)},
 	{"membership", memberships},
