@@ -139,3 +139,23 @@ func TestCommandOfEndedClaim(t *testing.T) {
 		stop()
 	})
 }
+
+// A takeover leaves the attempts of deliveries to the next leader.
+func TestTakeoverLeavesDeliveries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		stop := deliverOn(t, h)
+		defer stop()
+		h.Apply(commandWorkload)
+		h.AwaitIdle("w", 1)
+		c := h.Claim("w", "ann")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		id := deliveriesOf(t, h)[0].ID
+		require.NoError(t, h.Releases.TakeOver(t.Context(), nil, []string{id}))
+		runs, err := h.DB.Run(t.Context(), id)
+		require.NoError(t, err)
+		require.Equal(t, hooks.Running, runs[0].State)
+		h.Release(c)
+	})
+}
