@@ -66,7 +66,7 @@ func TestDepth(t *testing.T) {
 		h.Retries = 0
 		r.apply(h)
 		r.record(activity.PoolWarning, "a")
-		time.Sleep(time.Hour)
+		time.Sleep(time.Second)
 		synctest.Wait()
 		require.Equal(t, "h/a.1", r.executor.take())
 	})
