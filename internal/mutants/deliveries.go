@@ -9,7 +9,7 @@ var deliveries = []mutation{
 		new:  `	if e.Depth > 9 {`,
 	},
 	{
-		desc: "an event from before the file is delivered", test: "TestDelivers",
+		desc: "an event from before the file is delivered", test: "TestNewHookSeesNoEarlierEvents",
 		file: "delivery/match.go",
 		old:  `if ok && e.Seq > since && `,
 		new:  `if ok && e.Seq > since-99 && `,
