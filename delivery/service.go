@@ -31,6 +31,8 @@ const (
 const (
 	// batchSize is the maximum number of events that are read at once.
 	batchSize = 500
+	// fanOutDelay is how long the cursor waits for further events.
+	fanOutDelay = 5 * time.Millisecond
 	// sweepInterval is the time between removals of what the queue cannot hold.
 	sweepInterval = time.Minute
 	// maxAge is how long a delivery may wait.
@@ -82,6 +84,7 @@ type Service struct {
 
 	mu       sync.Mutex // guards the fields below
 	isActive bool       // a workload may have event hooks
+	leads    bool       // Run is running
 	commands map[string]*command
 }
 
@@ -120,6 +123,8 @@ func New(store Store, o Options) *Service {
 func (s *Service) Run(ctx context.Context) error {
 	s.applied.invalidateAll()
 	s.setActive()
+	s.setLeads(true)
+	defer s.setLeads(false)
 	for _, p := range []pass{fanOutPass, listPass, sweepPass} {
 		s.passes.Add(p)
 	}
@@ -127,6 +132,12 @@ func (s *Service) Run(ctx context.Context) error {
 	g.Go(func() error { s.passes.Run(ctx, 3, s.perform); return nil })
 	g.Go(func() error { s.keys.Run(ctx, slots, s.deliver); return nil })
 	return g.Wait()
+}
+
+func (s *Service) setLeads(does bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leads = does
 }
 
 // perform does what a pass says.
@@ -180,11 +191,12 @@ func (c Change) key() Key {
 	return c.Add.Key()
 }
 
-// isRelevant reports whether a workload may have event hooks.
+// isRelevant reports whether this server leads and a workload may have event
+// hooks.
 func (s *Service) isRelevant() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.isActive
+	return s.isActive && s.leads
 }
 
 func (s *Service) setActive() {
@@ -271,7 +283,7 @@ func (s *Service) EventHandlers() dispatch.Subscription {
 		Name: "deliveries", On: on,
 		Flush: func() {
 			if s.isRelevant() {
-				s.passes.Add(fanOutPass)
+				s.passes.AddAfter(fanOutPass, fanOutDelay)
 			}
 		},
 		Resync: func(context.Context) error {
@@ -285,8 +297,14 @@ func (s *Service) EventHandlers() dispatch.Subscription {
 }
 
 // queueChanged has the key of a delivery looked at that an operator has changed,
-// perhaps on another server.
+// perhaps on another server. Another leader has the keys listed when it begins.
 func (s *Service) queueChanged(e activity.Event) {
+	s.mu.Lock()
+	leads := s.leads
+	s.mu.Unlock()
+	if !leads {
+		return
+	}
 	var data activity.DeliveryData
 	if err := json.Unmarshal(e.Data, &data); err != nil {
 		s.passes.Add(listPass)

@@ -45,6 +45,9 @@ func (d *decoder) checkHook(h placedHook, scope variableScope) {
 	if h.form == ownForm {
 		d.checkActions(h)
 	}
+	if h.Builtin != nil {
+		d.checkWith(h)
+	}
 	if !h.event && h.point.Rule().NotStarted && h.kind().Rule().InContainer {
 		d.addErrorAt(h.actionOf(), "runs in the container, which is not started at "+string(h.point), "write http, webhook or builtin, or another point")
 	}

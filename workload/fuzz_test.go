@@ -22,6 +22,11 @@ func FuzzParse(f *testing.F) {
 		require.NoError(f, err)
 		f.Add(source)
 	}
+	for _, c := range invalidHookFiles {
+		if len(c.source) < 1<<10 {
+			f.Add([]byte(c.source))
+		}
+	}
 	for _, c := range invalidFiles {
 		// The fuzzer would spend its time minimizing long inputs.
 		if len(c.source) < 1<<10 {
@@ -47,6 +52,7 @@ func FuzzParse(f *testing.F) {
 		again, err := Parse(w.Source, "w.yaml")
 		require.NoError(t, err)
 		require.Equal(t, w.Revision, again.Revision)
+		requireNormalized(t, w)
 		for _, style := range []yaml.Style{0, yaml.FlowStyle} {
 			other := restyled(t, source, style)
 			again, err := Parse(other, "w.yaml")

@@ -139,15 +139,10 @@ func (v *headersFile) read(d *decoder, n *yaml.Node, at string, _ rule) {
 			d.addError(p.key, child, "is set by Hostler", "remove it")
 		case seen[lower] != "":
 			d.addError(p.key, child, "is the same header as "+seen[lower], "keep one of them")
-		case strings.ContainsFunc(p.value.Value, isControl):
-			d.addError(p.value, child, "contains a control character", "write it on one line")
 		}
 		seen[lower] = p.key.Value
 	})
 }
-
-// isControl reports whether a header cannot contain r.
-func isControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 
 func (v *headersFile) schema(*generator, rule) schema {
 	return schema{

@@ -59,7 +59,7 @@ func TestParseHooks(t *testing.T) {
 			{Name: "post_claim[3]", Timeout: hooks.DefaultRequestTimeout, OnError: hooks.Fail, Action: hooks.Builtin{Name: "log"}},
 			{
 				Name: "post_claim[4]", Timeout: hooks.DefaultRequestTimeout, OnError: hooks.Continue, Disabled: true,
-				Action: hooks.Builtin{Name: "log", With: map[string]any{"level": 2, "tags": []any{"a", "b"}}},
+				Action: hooks.Builtin{Name: "log", With: map[string]any{"level": "debug", "message": "1"}},
 			},
 			{
 				Name: "shell", Timeout: hooks.DefaultTimeout, OnError: hooks.Fail, Idempotent: true,

@@ -9,7 +9,7 @@ var deliveries = []mutation{
 		new:  `	if e.Depth > 9 {`,
 	},
 	{
-		desc: "an event from before the file is delivered", test: "TestDelivers",
+		desc: "an event from before the file is delivered", test: "TestNewHookSeesNoEarlierEvents",
 		file: "delivery/match.go",
 		old:  `if ok && e.Seq > since && `,
 		new:  `if ok && e.Seq > since-99 && `,
@@ -64,6 +64,29 @@ var deliveries = []mutation{
 		return []string{e.Container}`,
 		new: `	case activity.ContainerDestroyed:
 		return nil`,
+	},
+}
+
+// deliveryFlows are mutations of the flows that commands of event hooks must not
+// outlive.
+var deliveryFlows = []mutation{
+	{
+		desc: "a release does not wait for the commands of event hooks", test: "TestLateCommandRunsInNoOtherClaim", pkg: "delivery",
+		file: "hooks/runner/event.go",
+		old:  `		if i < 0 {`,
+		new:  `		if i < 9 {`,
+	},
+	{
+		desc: "a takeover ends the attempts of deliveries", test: "TestTakeoverLeavesDeliveries", pkg: "delivery",
+		file: "release/recover.go",
+		old:  `	if r.Event != "" {`,
+		new:  `	if r.Event == "x" {`,
+	},
+	{
+		desc: "commands of event hooks run on when a release begins", test: "TestReleaseEndsCommands",
+		file: "delivery/service.go",
+		old:  `return c.claim != "" && c.claim == e.Claim`,
+		new:  `return c.claim == ""`,
 	},
 }
 
@@ -127,7 +150,7 @@ var deliveryStores = []mutation{
 		desc: "a command of an event hook starts in another tenant's container", test: "TestSQLite",
 		file: "store/deliveries.go",
 		old:  `	return fence, permitState(err, state, wanted, earlier)`,
-		new:  `	return fence, permitState(err, state, state, earlier)`,
+		new:  `	return fence, permitState(err, wanted, wanted, earlier)`,
 	},
 	{
 		desc: "a request of an event hook ends with its claim", test: "TestSQLite",
@@ -146,6 +169,12 @@ var deliveryStores = []mutation{
 		file: "store/deliveries.go",
 		old:  `CASE WHEN created_at + $9 < $8 THEN created_at + $9 ELSE $8 END`,
 		new:  `CASE WHEN created_at + $9 < 0 THEN created_at + $9 ELSE $8 END`,
+	},
+	{
+		desc: "a full queue discards the events of Hostler", test: "TestSQLite",
+		file: "store/deliverylists.go",
+		old:  `AND priority <= $2 ORDER`,
+		new:  `AND priority >= 0 * $2 ORDER`,
 	},
 	{
 		desc: "a workload is removed before its events are delivered", test: "TestSQLite",

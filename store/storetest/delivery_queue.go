@@ -139,3 +139,31 @@ func deliveriesKeepWorkload(t *testing.T, s Store) {
 	require.NoError(t, err)
 	require.Empty(t, all)
 }
+
+// Deliveries that have waited too long are discarded, and of a full queue those of
+// tenants' events, the lowest priority first. Those of Hostler's events stay.
+func deliveryExcess(t *testing.T, s Store) {
+	ctx := t.Context()
+	for seq, priority := range []int{delivery.PriorityOwn, 7, delivery.PriorityOwn, 5, 9, delivery.PriorityOwn} {
+		d := newDelivery("h", "k", int64(seq+1))
+		d.Priority = priority
+		addDelivery(t, s, delivery.Change{Add: d})
+	}
+	priorities := func(before time.Time, perWorkload, limit int) (all []int) {
+		excess, err := s.ExcessDeliveries(ctx, before, perWorkload, limit)
+		require.NoError(t, err)
+		for _, d := range excess {
+			all = append(all, d.Priority)
+		}
+		return all
+	}
+	past, future := time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	require.Empty(t, priorities(past, 6, 10))
+	require.Equal(t, []int{5, 7}, priorities(past, 4, 10))
+	require.Equal(t, []int{5}, priorities(past, 4, 1))
+	require.Equal(t, []int{5, 7, 9}, priorities(past, 1, 10))
+	require.Len(t, priorities(future, 9, 10), 6)
+	_, err := s.UpdateDelivery(ctx, startedDelivery(firstDelivery(t, s, "h", "k"), hooks.KindHTTP))
+	require.NoError(t, err)
+	require.Len(t, priorities(future, 9, 10), 5, "one is being attempted")
+}

@@ -118,6 +118,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"delivery and its attempts change together", deliveryLife},
 		{"command of an event hook starts in no other claim", deliveryCommands},
 		{"debounced events are delivered once", deliveryDebounce},
+		{"full queues discard tenants' events", deliveryExcess},
 		{"retention keeps what is to be delivered", pruneKeepsUndelivered},
 		{"workload stays until its events are delivered", deliveriesKeepWorkload},
 		{"close finishes queued changes", closeFinishesQueued},

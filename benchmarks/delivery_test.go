@@ -1,0 +1,198 @@
+package benchmarks
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/delivery"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/hooks/request"
+	"github.com/hostler/hostler/hooks/runner"
+	"github.com/hostler/hostler/internal/dispatch"
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/runtime/fake"
+	"github.com/hostler/hostler/store"
+	"github.com/hostler/hostler/store/postgrestest"
+)
+
+// backlog is how many events BenchmarkBacklog works off.
+const backlog = 100_000
+
+// deliveryRig is the service of deliveries on a database, with a receiver in this
+// process and 1,000 container records.
+type deliveryRig struct {
+	db       *store.DB
+	pools    *pool.Pools
+	service  *delivery.Service
+	receiver *httptest.Server
+	received atomic.Int64
+}
+
+// deliveryDatabases runs a benchmark on each database.
+func deliveryDatabases(b *testing.B, bench func(b *testing.B, r *deliveryRig)) {
+	b.Run("sqlite", func(b *testing.B) { bench(b, newDeliveryRig(b, filepath.Join(b.TempDir(), "hostler.db"))) })
+	b.Run("postgres", func(b *testing.B) { bench(b, newDeliveryRig(b, postgrestest.Schema(b))) })
+}
+
+func newDeliveryRig(b *testing.B, dsn string) *deliveryRig {
+	b.Helper()
+	db, err := store.Open(b.Context(), dsn)
+	require.NoError(b, err)
+	b.Cleanup(func() { require.NoError(b, db.Close()) })
+	rt := fake.New()
+	db.SetProtocols(rt.Protocols())
+	r := &deliveryRig{db: db}
+	r.receiver = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if _, err := io.Copy(io.Discard, q.Body); err != nil {
+			return
+		}
+		if q.URL.Path == "/hang" {
+			<-q.Context().Done()
+			return
+		}
+		r.received.Add(1)
+	}))
+	b.Cleanup(r.receiver.Close)
+	x, err := request.New(request.Options{Allow: []string{"127.0.0.0/8"}})
+	require.NoError(b, err)
+	executors := runner.Executors{hooks.KindHTTP: x, hooks.KindWebhook: x}
+	log := slog.New(slog.DiscardHandler)
+	hookRunner := runner.New(rt, db, executors, pool.NewCatalog(db))
+	r.pools = pool.New(db, rt, hookRunner, nil, log)
+	r.service = delivery.New(db, delivery.Options{
+		Workloads: r.pools.Catalog, Executors: executors, Attempt: hookRunner.EventAttempt, Log: log,
+	})
+	for i := range 1000 {
+		require.NoError(b, db.AddContainer(b.Context(), pool.Container{ID: container(i), Workload: "w", Revision: "r"}, 1000))
+	}
+	return r
+}
+
+func container(i int) string { return fmt.Sprintf("container-%d", i%1000) }
+
+// apply applies a workload with event hooks with these paths.
+func (r *deliveryRig) apply(b *testing.B, paths ...string) {
+	b.Helper()
+	var source strings.Builder
+	source.WriteString("id: w\nimage: fake/image\nhooks:\n  events:\n")
+	for i, path := range paths {
+		fmt.Fprintf(&source, "    - { name: h%d, on: [pool.warning], webhook: { url: %q }, timeout: 10s }\n", i, r.receiver.URL+path)
+	}
+	_, err := r.pools.Apply(b.Context(), []byte(source.String()), "w.yaml", "")
+	require.NoError(b, err)
+}
+
+// record records n events, in changes of 100.
+func (r *deliveryRig) record(b *testing.B, n int) {
+	b.Helper()
+	for i := 0; i < n; {
+		var events []activity.Event
+		for ; i < n && len(events) < 100; i++ {
+			events = append(events, activity.Event{Type: activity.PoolWarning, Workload: "w", Container: container(i), Message: "of the benchmark"})
+		}
+		require.NoError(b, r.db.Append(b.Context(), events...))
+	}
+}
+
+// start runs the service until the returned function is called.
+func (r *deliveryRig) start(b *testing.B) (stop func()) {
+	b.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	d := dispatch.New(r.db, slog.New(slog.DiscardHandler), r.service.EventHandlers())
+	var g errgroup.Group
+	g.Go(func() error { return d.Run(ctx) })
+	g.Go(func() error { return r.service.Run(ctx) })
+	return func() {
+		cancel()
+		require.NoError(b, g.Wait())
+	}
+}
+
+// await returns when the receiver has received n deliveries.
+func (r *deliveryRig) await(n int64) {
+	for r.received.Load() < n {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// BenchmarkDelivery measures deliveries to one receiver, of events of 1,000
+// containers, and of ten hooks.
+func BenchmarkDelivery(b *testing.B) {
+	deliveryDatabases(b, func(b *testing.B, r *deliveryRig) {
+		const hookCount = 10
+		r.apply(b, make([]string, hookCount)...)
+		defer r.start(b)()
+		b.ResetTimer()
+		begin := time.Now()
+		r.record(b, b.N)
+		r.await(int64(b.N) * hookCount)
+		b.ReportMetric(float64(b.N*hookCount)/time.Since(begin).Seconds(), "deliveries/s")
+	})
+}
+
+// BenchmarkHangingReceiver is BenchmarkDelivery with 50 hooks, of which one
+// has a receiver that does not answer.
+func BenchmarkHangingReceiver(b *testing.B) {
+	for _, hangs := range []bool{false, true} {
+		b.Run(fmt.Sprintf("hangs=%t", hangs), func(b *testing.B) {
+			deliveryDatabases(b, func(b *testing.B, r *deliveryRig) {
+				paths := make([]string, 50)
+				if hangs {
+					paths[0] = "/hang"
+				}
+				r.apply(b, paths...)
+				defer r.start(b)()
+				want := int64(b.N) * 49
+				b.ResetTimer()
+				begin := time.Now()
+				r.record(b, b.N)
+				if !hangs {
+					want = int64(b.N) * 50
+				}
+				r.await(want)
+				b.ReportMetric(float64(want)/time.Since(begin).Seconds(), "deliveries/s")
+				r.receiver.CloseClientConnections()
+			})
+		})
+	}
+}
+
+// BenchmarkBacklog measures how long the deliveries of 100,000 events take that
+// were recorded while no server ran, and the memory for it. It takes minutes, so
+// it runs only with HOSTLER_BENCH_BACKLOG=1.
+func BenchmarkBacklog(b *testing.B) {
+	if os.Getenv("HOSTLER_BENCH_BACKLOG") == "" {
+		b.Skip("set HOSTLER_BENCH_BACKLOG=1")
+	}
+	deliveryDatabases(b, func(b *testing.B, r *deliveryRig) {
+		for range b.N {
+			r.apply(b, "", "", "", "", "", "", "", "")
+			r.record(b, backlog/8)
+			begin := time.Now()
+			stop := r.start(b)
+			r.await(backlog)
+			b.ReportMetric(time.Since(begin).Seconds(), "s/backlog")
+			stop()
+			var m goruntime.MemStats
+			goruntime.GC()
+			goruntime.ReadMemStats(&m)
+			b.ReportMetric(float64(m.HeapAlloc)/(1<<20), "MiB-heap")
+			r.received.Store(0)
+		}
+	})
+}

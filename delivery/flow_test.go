@@ -1,0 +1,161 @@
+package delivery_test
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/delivery"
+	"github.com/hostler/hostler/e2e/flowtest"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/hooks/runner"
+	"github.com/hostler/hostler/internal/dispatch"
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/runtime/fake"
+)
+
+const commandWorkload = `
+id: w
+image: fake/image
+command: [sleep, 1000h]
+pool: { min_idle: 1, max_size: 2, reuse: wipe }
+hooks:
+  events:
+    - { name: e, on: [claim.activated], command: [sleep, 20m], timeout: 2m, grace: 0s }
+`
+
+// deliverOn runs a service on the harness until the returned function is called.
+func deliverOn(t *testing.T, h *flowtest.Harness) (stop func()) {
+	t.Helper()
+	x := runner.NewCommandExecutor(h.RT)
+	s := delivery.New(h.DB, delivery.Options{
+		Workloads: h.Pools.Catalog, Executors: runner.Executors{hooks.KindCommand: x, hooks.KindScript: x},
+		Attempt: flowtest.HookRunner(h.RT, h.DB, nil).EventAttempt, WakeFiller: h.Pools.WakeFiller, Log: slog.New(slog.DiscardHandler),
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	d := dispatch.New(h.DB, slog.New(slog.DiscardHandler), s.EventHandlers())
+	var g errgroup.Group
+	g.Go(func() error { return d.Run(ctx) })
+	g.Go(func() error { return s.Run(ctx) })
+	return sync.OnceFunc(func() {
+		cancel()
+		require.NoError(t, g.Wait())
+	})
+}
+
+func deliveriesOf(t *testing.T, h *flowtest.Harness) []delivery.Delivery {
+	t.Helper()
+	all, err := h.DB.Deliveries(t.Context(), delivery.Filter{})
+	require.NoError(t, err)
+	return all
+}
+
+// A release ends the command of an event hook that runs in its container, and
+// waits for that: the next tenant finds nothing of it.
+func TestReleaseEndsCommands(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		defer deliverOn(t, h)()
+		h.Apply(commandWorkload)
+		h.AwaitIdle("w", 1)
+		c := h.Claim("w", "ann")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.Equal(t, delivery.Running, deliveriesOf(t, h)[0].State)
+		begin := time.Now()
+		h.Release(c)
+		require.Less(t, time.Since(begin), 30*time.Second)
+		synctest.Wait()
+		require.Equal(t, delivery.Discarded, deliveriesOf(t, h)[0].State)
+		runs, err := h.DB.Run(t.Context(), deliveriesOf(t, h)[0].ID)
+		require.NoError(t, err)
+		require.Equal(t, hooks.Cancelled, runs[0].State)
+	})
+}
+
+// A command that was sent before the release, and arrives after another tenant
+// has claimed, does not run in that tenant's container.
+func TestLateCommandRunsInNoOtherClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		stop := deliverOn(t, h)
+		defer stop()
+		h.Apply(strings.Replace(commandWorkload, "sleep, 20m", "late", 1))
+		h.AwaitIdle("w", 1)
+		arrives := make(chan struct{})
+		var mu sync.Mutex // guards ran
+		ran := 0
+		h.RT.Before("exec * late", func(context.Context, fake.Call) error { <-arrives; return nil })
+		h.RT.AddProgram("late", func(context.Context, *fake.Proc) int {
+			mu.Lock()
+			defer mu.Unlock()
+			ran++
+			return 0
+		})
+		c := h.Claim("w", "ann")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		h.Release(c)
+		late, err := h.DB.Container(t.Context(), c.Container)
+		require.NoError(t, err)
+		next := h.Claim("w", "bob")
+		require.NotEqual(t, c.Container, next.Container, "a command may still arrive in the first one, which is %s", late.State)
+		close(arrives)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		h.Release(next)
+		stop()
+		require.NotEqual(t, pool.Idle, late.State)
+		require.Equal(t, 1, ran, "only the second tenant's own command")
+	})
+}
+
+// A command whose claim has ended before its turn comes is skipped.
+func TestCommandOfEndedClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply(commandWorkload)
+		h.AwaitIdle("w", 1)
+		h.Release(h.Claim("w", "ann"))
+		h.AwaitIdle("w", 1)
+		h.Claim("w", "bob")
+		stop := deliverOn(t, h)
+		defer stop()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		states := map[string]delivery.State{}
+		for _, d := range deliveriesOf(t, h) {
+			states[d.Tenant] = d.State
+		}
+		require.Equal(t, map[string]delivery.State{"ann": delivery.Discarded, "bob": delivery.Running}, states)
+		h.Release(h.Claim("w", "bob"))
+		stop()
+	})
+}
+
+// A takeover leaves the attempts of deliveries to the next leader.
+func TestTakeoverLeavesDeliveries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		stop := deliverOn(t, h)
+		defer stop()
+		h.Apply(commandWorkload)
+		h.AwaitIdle("w", 1)
+		c := h.Claim("w", "ann")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		id := deliveriesOf(t, h)[0].ID
+		require.NoError(t, h.Releases.TakeOver(t.Context(), nil, []string{id}))
+		runs, err := h.DB.Run(t.Context(), id)
+		require.NoError(t, err)
+		require.Equal(t, hooks.Running, runs[0].State)
+		h.Release(c)
+	})
+}
