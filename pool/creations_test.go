@@ -150,7 +150,7 @@ func TestInterruptedCreationIsSwept(t *testing.T) {
 		h := flowtest.NewStopped(t)
 		down := false
 		db := outage{h.DB, func() bool { return down }}
-		pools := pool.New(db, h.RT, flowtest.HookRunner(h.RT, h.DB), nil, slog.New(slog.DiscardHandler))
+		pools := pool.New(db, h.RT, flowtest.HookRunner(h.RT, h.DB, nil), nil, slog.New(slog.DiscardHandler))
 		first := true
 		h.RT.Before("start", func(context.Context, fake.Call) error {
 			if !first {
@@ -196,7 +196,7 @@ func (l lostReply) AddContainer(ctx context.Context, c pool.Container, limit int
 func TestContainerWhoseRecordSeemedToFailIsSwept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.NewStopped(t)
-		pools := pool.New(lostReply{h.DB, new(bool)}, h.RT, flowtest.HookRunner(h.RT, h.DB), nil, slog.New(slog.DiscardHandler))
+		pools := pool.New(lostReply{h.DB, new(bool)}, h.RT, flowtest.HookRunner(h.RT, h.DB, nil), nil, slog.New(slog.DiscardHandler))
 		h.Apply(poolYAML(1, 1))
 		ctx, cancel := context.WithCancel(t.Context())
 		var g errgroup.Group
@@ -230,7 +230,7 @@ func TestSweepKeepsCreationsInProgress(t *testing.T) {
 func TestPanicDuringCreation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.NewStopped(t)
-		pools := pool.New(h.DB, h.RT, flowtest.HookRunner(h.RT, h.DB), nil, slog.New(slog.DiscardHandler))
+		pools := pool.New(h.DB, h.RT, flowtest.HookRunner(h.RT, h.DB, nil), nil, slog.New(slog.DiscardHandler))
 		h.RT.Before("start", func(ctx context.Context, call fake.Call) error {
 			if c, err := h.Pools.Container(ctx, call.ID); err != nil || c.Workload == "good" {
 				return err
