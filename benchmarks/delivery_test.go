@@ -125,8 +125,10 @@ func (r *deliveryRig) start(b *testing.B) (stop func()) {
 
 // await returns when the receiver has received n deliveries.
 func (r *deliveryRig) await(n int64) {
+	poll := time.NewTicker(time.Millisecond)
+	defer poll.Stop()
 	for r.received.Load() < n {
-		time.Sleep(time.Millisecond)
+		<-poll.C
 	}
 }
 

@@ -110,7 +110,7 @@ func killedAt(t *testing.T, at int) (wasKilled bool) {
 		require.NoError(t, r.db.Append(t.Context(), activity.Event{Type: activity.PoolWarning, Workload: "web", Container: "a"}))
 	}
 	r.start()
-	time.Sleep(time.Minute)
+	<-time.After(time.Minute)
 	synctest.Wait()
 	wasKilled = k.dead
 	r.stop()
@@ -120,7 +120,7 @@ func killedAt(t *testing.T, at int) (wasKilled bool) {
 	r.open()
 	r.executor.end(perform)
 	r.start()
-	time.Sleep(time.Minute)
+	<-time.After(time.Minute)
 	synctest.Wait()
 	requests, commands := 0, 0
 	all, err := r.db.Deliveries(t.Context(), delivery.Filter{})
