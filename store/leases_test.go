@@ -37,7 +37,7 @@ func TestRenewalOnSilentConnections(t *testing.T) {
 	_, err := db.Campaign(t.Context(), time.Now())
 	require.NoError(t, err)
 	for range 5 {
-		time.Sleep(1100 * time.Millisecond) // an idle connection is checked after a second
+		<-time.After(1100 * time.Millisecond) // an idle connection is checked after a second
 		proxy.Silence()
 		took, err := renewOnce(t, db)
 		require.NoError(t, err)
@@ -78,7 +78,7 @@ func TestChangeOnSilentConnections(t *testing.T) {
 	proxy := postgrestest.NewProxy(t, postgrestest.Schema(t))
 	db := openDB(t, proxy.URL())
 	require.NoError(t, db.Append(t.Context(), warning("first")))
-	time.Sleep(1100 * time.Millisecond)
+	<-time.After(1100 * time.Millisecond)
 	proxy.Silence()
 	began := time.Now()
 	require.NoError(t, db.Append(t.Context(), warning("second")))
@@ -140,7 +140,7 @@ func TestDeregisterDuringChange(t *testing.T) {
 	left := make(chan error, 1)
 	_, err = second.Advance(ctx, "slow", 10, func(store.Tx, []activity.Event) error {
 		go func() { left <- second.Deregister(context.WithoutCancel(ctx)) }()
-		time.Sleep(300 * time.Millisecond) // Deregister waits in the database
+		<-time.After(300 * time.Millisecond) // Deregister waits in the database
 		return nil
 	})
 	require.NoError(t, err)
