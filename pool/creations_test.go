@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,9 +28,10 @@ func corrected(source string) string {
 }
 
 // hangFirst lets the first n creations hang until they are canceled.
-func hangFirst(h *flowtest.Harness, n int) {
+func hangFirst(h *flowtest.Harness, n int64) {
+	var calls atomic.Int64
 	h.RT.Before("create", func(ctx context.Context, _ fake.Call) error {
-		if n--; n < 0 {
+		if calls.Add(1) > n {
 			return nil
 		}
 		<-ctx.Done()
@@ -54,7 +56,7 @@ func TestHungCreationOfFormerRevision(t *testing.T) {
 // If such creations occupy all slots of the workload, or all of its pool, they are
 // canceled soon. That is no failure of the workload.
 func TestHungCreationsOfFormerRevisionAreCanceled(t *testing.T) {
-	for n, source := range map[int]string{4: poolYAML(4, 10), 2: poolYAML(2, 2)} {
+	for n, source := range map[int64]string{4: poolYAML(4, 10), 2: poolYAML(2, 2)} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := flowtest.New(t)
@@ -103,9 +105,9 @@ func TestRevertedRevisionKeepsCreations(t *testing.T) {
 func TestRetriesWhileFormerRevisionHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		n := 0
+		var calls atomic.Int64
 		h.RT.Before("create", func(ctx context.Context, _ fake.Call) error {
-			switch n++; n {
+			switch calls.Add(1) {
 			case 1: // of the old revision
 				<-ctx.Done()
 				return context.Cause(ctx)
@@ -148,15 +150,16 @@ func (o outage) UpdateBreaker(ctx context.Context, w string, set func(*pool.Brea
 func TestInterruptedCreationIsSwept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.NewStopped(t)
-		down := false
-		db := outage{h.DB, func() bool { return down }}
+		var down atomic.Bool
+		db := outage{h.DB, down.Load}
 		pools := pool.New(db, h.RT, flowtest.HookRunner(h.RT, h.DB, nil), nil, slog.New(slog.DiscardHandler))
-		first := true
+		var first atomic.Bool
+		first.Store(true)
 		h.RT.Before("start", func(context.Context, fake.Call) error {
-			if !first {
+			if !first.CompareAndSwap(true, false) {
 				return nil
 			}
-			first, down = false, true
+			down.Store(true)
 			return errors.New("broken on purpose")
 		})
 		h.Apply(poolYAML(1, 1))
@@ -165,7 +168,7 @@ func TestInterruptedCreationIsSwept(t *testing.T) {
 		g.Go(func() error { return pools.Run(ctx) })
 		defer func() { cancel(); require.NoError(t, g.Wait()) }()
 		<-time.After(5 * time.Minute)
-		down = false
+		down.Store(false)
 		for range 2 {
 			<-time.After(time.Minute)
 			pools.Wake("w") // there is no dispatcher of events
@@ -179,13 +182,12 @@ func TestInterruptedCreationIsSwept(t *testing.T) {
 // lostReply is a store whose first answer to AddContainer is lost.
 type lostReply struct {
 	*store.DB
-	lost *bool
+	lost *atomic.Bool
 }
 
 func (l lostReply) AddContainer(ctx context.Context, c pool.Container, limit int) error {
 	err := l.DB.AddContainer(ctx, c, limit)
-	if err == nil && !*l.lost {
-		*l.lost = true
+	if err == nil && l.lost.CompareAndSwap(false, true) {
 		return errOutage
 	}
 	return err
@@ -196,7 +198,7 @@ func (l lostReply) AddContainer(ctx context.Context, c pool.Container, limit int
 func TestContainerWhoseRecordSeemedToFailIsSwept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.NewStopped(t)
-		pools := pool.New(lostReply{h.DB, new(bool)}, h.RT, flowtest.HookRunner(h.RT, h.DB, nil), nil, slog.New(slog.DiscardHandler))
+		pools := pool.New(lostReply{h.DB, new(atomic.Bool)}, h.RT, flowtest.HookRunner(h.RT, h.DB, nil), nil, slog.New(slog.DiscardHandler))
 		h.Apply(poolYAML(1, 1))
 		ctx, cancel := context.WithCancel(t.Context())
 		var g errgroup.Group

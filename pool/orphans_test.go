@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -143,17 +144,16 @@ func TestHungRemovalOfOrphan(t *testing.T) {
 		h.Apply(poolYAML(1, 2))
 		h.AwaitIdle("w", 1)
 		require.NoError(t, h.RT.Create(t.Context(), orphanSpec("orphan")))
-		first := true
+		var attempts atomic.Int64
 		h.RT.Before("destroy orphan", func(ctx context.Context, _ fake.Call) error {
-			if !first {
+			if attempts.Add(1) > 1 {
 				return nil
 			}
-			first = false
 			<-ctx.Done()
 			return context.Cause(ctx)
 		})
 		<-time.After(2 * time.Minute) // its removal hangs
-		require.False(t, first)
+		require.Equal(t, int64(1), attempts.Load())
 		idle, err := h.Pools.Containers(t.Context(), pool.ContainerFilter{Workload: "w"})
 		require.NoError(t, err)
 		h.RT.SetDown(true) // a restart of the engine, during which the container exits

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,18 +35,18 @@ var errOutage = errors.New("no connection to the database")
 // failingReads is a store whose first lists fail.
 type failingReads struct {
 	*store.DB
-	containers, workloads *int // how many fail
+	containers, workloads *atomic.Int64 // how many fail
 }
 
 func (f failingReads) Containers(ctx context.Context, filter pool.ContainerFilter) ([]pool.Container, error) {
-	if *f.containers--; *f.containers >= 0 {
+	if f.containers.Add(-1) >= 0 {
 		return nil, errOutage
 	}
 	return f.DB.Containers(ctx, filter)
 }
 
 func (f failingReads) Workloads(ctx context.Context) ([]pool.Record, error) {
-	if *f.workloads--; *f.workloads >= 0 {
+	if f.workloads.Add(-1) >= 0 {
 		return nil, errOutage
 	}
 	return f.DB.Workloads(ctx)
@@ -54,16 +55,14 @@ func (f failingReads) Workloads(ctx context.Context) ([]pool.Record, error) {
 // Errors of the database when a server begins to lead are retried: they do not
 // end its loops.
 func TestStorageErrorAtStartIsRetried(t *testing.T) {
-	for name, db := range map[string]failingReads{
-		"containers": {containers: &[]int{2}[0], workloads: new(int)},
-		"workloads":  {containers: new(int), workloads: &[]int{2}[0]},
-	} {
+	for name, failures := range map[string][2]int64{"containers": {2, 0}, "workloads": {0, 2}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := flowtest.NewStopped(t)
 				h.Apply(poolYAML(1, 1))
-				db := db
-				db.DB = h.DB
+				db := failingReads{h.DB, &atomic.Int64{}, &atomic.Int64{}}
+				db.containers.Store(failures[0])
+				db.workloads.Store(failures[1])
 				pools := pool.New(db, h.RT, flowtest.HookRunner(h.RT, h.DB, nil), nil, slog.New(slog.DiscardHandler))
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()

@@ -115,7 +115,7 @@ var pools = []mutation{
 		desc: "a container that the database does not know is removed at once", test: "TestOrphanGraceAcrossReconciles",
 		file: "pool/orphans.go",
 		old:  `ok && time.Since(firstSeen) >= orphanGrace`,
-		new:  `ok`,
+		new:  `ok && !firstSeen.IsZero()`,
 	},
 	{
 		desc: "a container with a live record is removed as unknown", test: "TestRestartAfterCrash",
