@@ -66,7 +66,7 @@ func TestReleaseEndsCommands(t *testing.T) {
 		h.Apply(commandWorkload)
 		h.AwaitIdle("w", 1)
 		c := h.Claim("w", "ann")
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		synctest.Wait()
 		require.Equal(t, delivery.Running, deliveriesOf(t, h)[0].State)
 		begin := time.Now()
@@ -100,7 +100,7 @@ func TestLateCommandRunsInNoOtherClaim(t *testing.T) {
 			return 0
 		})
 		c := h.Claim("w", "ann")
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		synctest.Wait()
 		h.Release(c)
 		late, err := h.DB.Container(t.Context(), c.Container)
@@ -108,7 +108,7 @@ func TestLateCommandRunsInNoOtherClaim(t *testing.T) {
 		next := h.Claim("w", "bob")
 		require.NotEqual(t, c.Container, next.Container, "a command may still arrive in the first one, which is %s", late.State)
 		close(arrives)
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		synctest.Wait()
 		h.Release(next)
 		stop()
@@ -128,7 +128,7 @@ func TestCommandOfEndedClaim(t *testing.T) {
 		h.Claim("w", "bob")
 		stop := deliverOn(t, h)
 		defer stop()
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		synctest.Wait()
 		states := map[string]delivery.State{}
 		for _, d := range deliveriesOf(t, h) {
@@ -149,7 +149,7 @@ func TestTakeoverLeavesDeliveries(t *testing.T) {
 		h.Apply(commandWorkload)
 		h.AwaitIdle("w", 1)
 		c := h.Claim("w", "ann")
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		synctest.Wait()
 		id := deliveriesOf(t, h)[0].ID
 		require.NoError(t, h.Releases.TakeOver(t.Context(), nil, []string{id}))

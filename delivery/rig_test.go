@@ -101,7 +101,7 @@ func (r *rig) record(t activity.Type, containers ...string) {
 	for _, c := range containers {
 		require.NoError(r.t, r.db.Append(context.Background(), activity.Event{Type: t, Workload: "web", Container: c, Message: c}))
 	}
-	time.Sleep(10 * time.Millisecond) // the cursor waits for further events
+	<-time.After(10 * time.Millisecond) // the cursor waits for further events
 	synctest.Wait()
 }
 
