@@ -180,7 +180,7 @@ func TestCampaignDuringRenewal(t *testing.T) {
 		CREATE TRIGGER slow AFTER UPDATE ON replicas FOR EACH ROW WHEN (OLD.epoch = NEW.epoch) EXECUTE FUNCTION slow()`)
 	var g errgroup.Group
 	g.Go(func() error { _, err := leader.Renew(ctx, true); return err })
-	time.Sleep(300 * time.Millisecond)
+	<-time.After(300 * time.Millisecond)
 	term, err := challenger.Campaign(ctx, time.Now())
 	require.NoError(t, err)
 	require.Zero(t, term)
