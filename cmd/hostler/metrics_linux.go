@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"sync"
 	"time"
@@ -26,6 +27,8 @@ type metrics struct {
 	claims   *prometheus.HistogramVec
 	releases *prometheus.HistogramVec
 	runs     *prometheus.HistogramVec
+	states   *prometheus.CounterVec
+	failures []*prometheus.CounterVec // under each of its names
 	leaked   *prometheus.CounterVec
 	cut      *prometheus.CounterVec
 	inflight *prometheus.GaugeVec
@@ -51,6 +54,9 @@ func newMetrics(db containerCounter) *metrics {
 		claims:   histogram("hostler_claim_duration_seconds", "Time from the request of a claim to its response.", "workload", "outcome"),
 		releases: histogram("hostler_release_duration_seconds", "Time from the request of a release to its response.", "workload", "outcome"),
 		runs:     histogram("hostler_hook_duration_seconds", "Time of one attempt of a hook.", "workload", "point", "action", "outcome"),
+		states: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "hostler_hook_runs_total", Help: "Attempts of hooks that have ended, by the state of their end.",
+		}, []string{"workload", "point", "hook", "action", "state"}),
 		leaked: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "hostler_hook_leaked_processes_total", Help: "Processes that outlived their hook and were killed.",
 		}, []string{"workload", "point"}),
@@ -64,9 +70,15 @@ func newMetrics(db containerCounter) *metrics {
 			Name: "hostler_deliveries_total", Help: "Deliveries to event hooks that have ended.",
 		}, []string{"workload", "hook", "state"}),
 	}
+	for _, name := range []string{"hostler_hook_failures_total", "hook_failures_total"} {
+		m.failures = append(m.failures, prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: name, Help: "Attempts of hooks that did not succeed.",
+		}, []string{"workload", "point", "hook"}))
+		m.registry.MustRegister(m.failures[len(m.failures)-1])
+	}
 	m.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		m.claims, m.releases, m.runs, m.leaked, m.cut, m.inflight, m.ended, containerGauge{db}, deliveryGauges{db},
+		m.claims, m.releases, m.runs, m.states, m.leaked, m.cut, m.inflight, m.ended, containerGauge{db}, deliveryGauges{db},
 	)
 	return m
 }
@@ -144,14 +156,16 @@ func (m *metrics) countDelivery(d delivery.Delivery) {
 	m.ended.WithLabelValues(d.Workload, d.Hook, string(d.State)).Inc()
 }
 
-// recorder returns a recorder that also counts the runs that rec records.
-func (m *metrics) recorder(rec hooks.Recorder) hooks.Recorder {
-	return countedRuns{rec, m, new(sync.Map)}
+// recorder returns a recorder that also counts and logs the runs that rec
+// records.
+func (m *metrics) recorder(rec hooks.Recorder, log *slog.Logger) hooks.Recorder {
+	return countedRuns{rec, m, log, new(sync.Map)}
 }
 
 type countedRuns struct {
 	hooks.Recorder
 	m       *metrics
+	log     *slog.Logger
 	started *sync.Map // runs of this server that have not ended, by id
 }
 
@@ -174,11 +188,51 @@ func (c countedRuns) RunEnded(ctx context.Context, r hooks.Run) error {
 		c.m.inflight.WithLabelValues(point).Dec()
 	}
 	c.m.runs.WithLabelValues(r.Workload, point, string(r.Kind), string(r.State)).Observe(r.Duration / 1000)
+	c.m.states.WithLabelValues(r.Workload, point, r.Hook, string(r.Kind), string(r.State)).Inc()
+	if r.State != hooks.Succeeded {
+		for _, name := range c.m.failures {
+			name.WithLabelValues(r.Workload, point, r.Hook).Inc()
+		}
+	}
+	logRun(ctx, c.log, r)
 	c.m.leaked.WithLabelValues(r.Workload, point).Add(float64(r.Leaked))
 	if r.Stdout.Truncated || r.Stderr.Truncated {
 		c.m.cut.WithLabelValues(r.Workload, point).Inc()
 	}
 	return nil
+}
+
+// logRun logs a run that has ended: as an error if it did not succeed, else for
+// debugging.
+func logRun(ctx context.Context, log *slog.Logger, r hooks.Run) {
+	level, message := slog.LevelDebug, "hook completed"
+	if r.State != hooks.Succeeded {
+		level, message = slog.LevelError, "hook failed"
+	}
+	if !log.Enabled(ctx, level) {
+		return
+	}
+	attrs := []slog.Attr{
+		slog.String("hook", r.Hook), slog.String("point", string(r.Point)), slog.String("action", string(r.Kind)), slog.String("run", r.ID),
+		slog.Int("attempt", r.Attempt), slog.String("workload", r.Workload), slog.String("container", r.Container),
+		slog.String("claim", r.Claim), slog.String("state", string(r.State)), slog.Float64("duration_ms", r.Duration),
+	}
+	if r.ExitCode != nil {
+		attrs = append(attrs, slog.Int("exit_code", *r.ExitCode))
+	}
+	if r.Status != 0 {
+		attrs = append(attrs, slog.Int("status", r.Status))
+	}
+	if r.Error != "" {
+		attrs = append(attrs, slog.String("error", r.Error))
+	}
+	if text, _ := r.Stderr.Excerpt(hooks.ExcerptBytes); text != "" && level == slog.LevelError {
+		attrs = append(attrs, slog.String("stderr", text))
+	}
+	if text, _ := r.Stdout.Excerpt(hooks.ExcerptBytes); text != "" && level == slog.LevelDebug {
+		attrs = append(attrs, slog.String("output", text))
+	}
+	log.LogAttrs(ctx, level, message, attrs...)
 }
 
 // countedClaims times the claims of a service.

@@ -155,7 +155,7 @@ func assemble(db *store.DB, rt backend, sinks *snapshot.Sinks, requests *request
 	s := &server{db: db, rt: rt, sinks: sinks, requests: requests, log: log}
 	s.metrics = newMetrics(db)
 	actions := executors(rt, requests, log)
-	hookRunner := runner.New(rt, s.metrics.recorder(db), actions, pool.NewCatalog(db))
+	hookRunner := runner.New(rt, s.metrics.recorder(db, log), actions, pool.NewCatalog(db))
 	checkSink := func(ctx context.Context, cfg *workload.Sync) error {
 		_, err := sinks.Open(ctx, cfg)
 		return err
