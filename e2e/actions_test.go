@@ -72,6 +72,11 @@ func newReceiver(t *testing.T) *receiver {
 		switch q.URL.Path {
 		case "/fail":
 			w.WriteHeader(http.StatusInternalServerError)
+		case "/echo":
+			echo := struct {
+				Echo string `json:"echo"`
+			}{q.URL.Query().Get("key") + " " + q.Header.Get("X-Key") + " " + q.Header.Get("Authorization") + " " + string(body)}
+			json.NewEncoder(w).Encode(echo) //nolint:errcheck,errchkjson // the client is the test's
 		case "/missing":
 			w.WriteHeader(http.StatusNotFound)
 		case "/flaky":
