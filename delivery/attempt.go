@@ -205,6 +205,7 @@ func (s *Service) end(ctx context.Context, o occasion, res runner.Result) error 
 	now := time.Now()
 	run.EndedAt, run.Duration = &now, float64(now.Sub(run.StartedAt).Microseconds())/1000
 	run.State, run.Detail, run.Values, run.Stdout, run.Stderr = res.State, res.Detail, res.Captured, res.Stdout, res.Stderr
+	run.Warnings = res.Warnings
 	if res.Err != nil {
 		run.Error = res.Err.Error()
 	}
