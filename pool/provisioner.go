@@ -49,13 +49,7 @@ func (p *Provisioner) create(ctx context.Context, c Container, w *workload.Workl
 	needsBaseline := w.Pool.Reuse == workload.ReuseWipe
 	// A container whose creation was interrupted is destroyed, never resumed.
 	subject := runner.Subject{Workload: c.Workload, Container: c.ID, Fence: c.Fence, NoPriorRuns: true}
-	fire := func(point hooks.Point) func(context.Context) error {
-		return func(ctx context.Context) error {
-			_, err := p.runner.Fire(ctx, point, w, subject)
-			return err
-		}
-	}
-	has := func(point hooks.Point) func() bool { return func() bool { return len(w.Hooks[point]) > 0 } }
+	fire := func(point hooks.Point) flow.Step { return p.fireStep(point, w, subject) }
 	discard := func(ctx context.Context, cause error) error {
 		return retryWrite(ctx, func(ctx context.Context) error {
 			return p.beginDestroy(ctx, c.ID, []State{Creating, Idle}, cause.Error())
@@ -66,7 +60,7 @@ func (p *Provisioner) create(ctx context.Context, c Container, w *workload.Workl
 		flow.Step{Name: "create", Do: func(ctx context.Context) error {
 			return p.rt.Create(ctx, w.Spec(c.ID))
 		}},
-		flow.Step{Name: string(hooks.PreStart), Do: fire(hooks.PreStart), When: has(hooks.PreStart)},
+		fire(hooks.PreStart),
 		flow.Step{Name: "start", Do: func(ctx context.Context) error {
 			return p.rt.Start(ctx, c.ID, c.Fence)
 		}},
@@ -78,9 +72,9 @@ func (p *Provisioner) create(ctx context.Context, c Container, w *workload.Workl
 			}
 			return p.rt.Restart(ctx, c.ID, c.Fence)
 		}},
-		flow.Step{Name: string(hooks.PostStart), Do: fire(hooks.PostStart), When: has(hooks.PostStart)},
+		fire(hooks.PostStart),
 		flow.Step{Name: "healthy", Do: awaitHealthy},
-		flow.Step{Name: string(hooks.PostCreate), Do: fire(hooks.PostCreate)},
+		fire(hooks.PostCreate),
 		flow.Step{Name: "baseline", Do: func(ctx context.Context) error {
 			if !needsBaseline {
 				return nil
@@ -106,6 +100,14 @@ func (p *Provisioner) create(ctx context.Context, c Container, w *workload.Workl
 		p.health.Watch(c.ID, w, time.Now())
 	}
 	return err
+}
+
+// fireStep returns the step that fires a point of the creation.
+func (p *Provisioner) fireStep(point hooks.Point, w *workload.Workload, s runner.Subject) flow.Step {
+	return flow.Step{Name: string(point), When: func() bool { return len(w.Hooks[point]) > 0 }, Do: func(ctx context.Context) error {
+		_, err := p.runner.Fire(ctx, point, w, s)
+		return err
+	}}
 }
 
 // confirmTimeout limits how long the confirmation of an idle container may take.

@@ -80,6 +80,37 @@ func (db *DB) Prune(ctx context.Context, r Retention) (Pruned, error) {
 // retried, in the meantime.
 var errNotPassed = errors.New("the event is still needed")
 
+// lastToPrune returns the last event to remove, of those after pruned.
+func (db *DB) lastToPrune(ctx context.Context, r Retention, pruned, last int64) (int64, error) {
+	end := last
+	var young int64
+	err := db.read.QueryRowContext(ctx, `SELECT seq FROM events WHERE seq > $1 AND time >= $2 ORDER BY seq LIMIT 1`,
+		pruned, toNanos(r.Before)).Scan(&young)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return 0, translateError(err)
+	}
+	if err == nil {
+		end = young - 1
+	}
+	if r.Events > 0 {
+		end = max(end, last-r.Events)
+	}
+	var passed, live sql.NullInt64 // by all cursors; the oldest event that is still to be delivered
+	if err := db.read.QueryRowContext(ctx, `SELECT min(seq) FROM cursors`).Scan(&passed); err != nil {
+		return 0, translateError(err)
+	}
+	if err := db.read.QueryRowContext(ctx, oldestLive).Scan(&live); err != nil {
+		return 0, translateError(err)
+	}
+	if passed.Valid {
+		end = min(end, passed.Int64)
+	}
+	if live.Valid {
+		end = min(end, live.Int64-1)
+	}
+	return end, nil
+}
+
 // pruneEvents removes the oldest events, up to the first that a cursor has not
 // passed. It only ever removes a prefix of the log, so that one number describes
 // what is missing.
@@ -89,32 +120,9 @@ func (db *DB) pruneEvents(ctx context.Context, r Retention, p *Pruned) error {
 	if err != nil {
 		return translateError(err)
 	}
-	end := last // the last event to remove
-	var young int64
-	err = db.read.QueryRowContext(ctx, `SELECT seq FROM events WHERE seq > $1 AND time >= $2 ORDER BY seq LIMIT 1`,
-		pruned, toNanos(r.Before)).Scan(&young)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return translateError(err)
-	}
-	if err == nil {
-		end = young - 1
-	}
-	if r.Events > 0 {
-		end = max(end, last-r.Events)
-	}
-	var passed sql.NullInt64 // by all cursors
-	if err := db.read.QueryRowContext(ctx, `SELECT min(seq) FROM cursors`).Scan(&passed); err != nil {
-		return translateError(err)
-	}
-	if passed.Valid {
-		end = min(end, passed.Int64)
-	}
-	var live sql.NullInt64 // the oldest event that is still to be delivered
-	if err := db.read.QueryRowContext(ctx, oldestLive).Scan(&live); err != nil {
-		return translateError(err)
-	}
-	if live.Valid {
-		end = min(end, live.Int64-1)
+	end, err := db.lastToPrune(ctx, r, pruned, last)
+	if err != nil {
+		return err
 	}
 	for pruned < end {
 		pruned = min(pruned+pruneChunk, end)

@@ -34,7 +34,7 @@ var pools = []mutation{
 	{
 		desc: "the baseline is taken before post_create", test: "TestCreateStepOrder",
 		file: "pool/provisioner.go", pkg: "claim",
-		old: `		flow.Step{Name: string(hooks.PostCreate), Do: fire(hooks.PostCreate)},
+		old: `		fire(hooks.PostCreate),
 		flow.Step{Name: "baseline", Do: func(ctx context.Context) error {
 			if !needsBaseline {
 				return nil
@@ -48,7 +48,7 @@ var pools = []mutation{
 			}
 			return p.rt.RecordBaseline(ctx, c.ID, c.Fence)
 		}},
-		flow.Step{Name: string(hooks.PostCreate), Do: fire(hooks.PostCreate)},
+		fire(hooks.PostCreate),
 `,
 	},
 	{

@@ -6,9 +6,9 @@ var steps = []mutation{
 		desc: "post_create runs before the container is healthy", test: "TestCreateStepOrder",
 		file: "pool/provisioner.go", pkg: "claim",
 		old: `		flow.Step{Name: "healthy", Do: awaitHealthy},
-		flow.Step{Name: string(hooks.PostCreate), Do: fire(hooks.PostCreate)},
+		fire(hooks.PostCreate),
 `,
-		new: `		flow.Step{Name: string(hooks.PostCreate), Do: fire(hooks.PostCreate)},
+		new: `		fire(hooks.PostCreate),
 		flow.Step{Name: "healthy", Do: awaitHealthy},
 `,
 	},
@@ -130,11 +130,11 @@ var steps = []mutation{
 	{
 		desc: "a container whose post_create failed is idle", test: "TestCreateFailureIsRolledBack",
 		file: "pool/provisioner.go",
-		old: `			_, err := p.runner.Fire(ctx, point, w, subject)
-			return err
+		old: `		_, err := p.runner.Fire(ctx, point, w, s)
+		return err
 `,
-		new: `			_, _ = p.runner.Fire(ctx, point, w, subject)
-			return nil
+		new: `		_, _ = p.runner.Fire(ctx, point, w, s)
+		return nil
 `,
 	},
 	{
