@@ -162,6 +162,7 @@ func newGetCmd() *cobra.Command {
 			ids: runIDs, row: runRow,
 		}.command(),
 		deliveryKind().command(),
+		newGetHooksCmd(),
 	)
 }
 
