@@ -19,8 +19,8 @@ import (
 // is killed before and after each: between a record and its action, and between
 // the action and the next record.
 var steps = map[string][]string{
-	"create":  {"record", "create", "start", "healthy", "post_create", "baseline", "ready", "idle", "confirm"},
-	"claim":   {"reserve", "load", "compare", "wipe", "download", "seed", "restart", "healthy", "post_claim", "activate"},
+	"create":  {"record", "create", "pre_start", "start", "post_start", "healthy", "post_create", "baseline", "ready", "idle", "confirm"},
+	"claim":   {"reserve", "load", "compare", "wipe", "download", "seed", "restart", "post_start", "healthy", "post_claim", "activate"},
 	"release": {"releasing", "pre_release", "upload", "dispose", "released"},
 	"destroy": {"pre_destroy", "remove", "destroyed"},
 
@@ -33,6 +33,8 @@ const allPointsStateful = `
 pool: { min_idle: 1, max_size: 1, reuse: wipe }
 sync: { sink: { type: file } }
 hooks:
+  pre_start: [{ name: announce, builtin: log }]
+  post_start: [{ name: start, command: [BOX, echo, s] }]
   post_create: [{ name: make, command: [BOX, echo, m] }]
   post_claim: [{ name: claim, command: [BOX, echo, c] }]
   pre_release: [{ name: release, command: [BOX, echo, r] }]

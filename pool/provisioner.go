@@ -49,7 +49,6 @@ func (p *Provisioner) create(ctx context.Context, c Container, w *workload.Workl
 	needsBaseline := w.Pool.Reuse == workload.ReuseWipe
 	// A container whose creation was interrupted is destroyed, never resumed.
 	subject := runner.Subject{Workload: c.Workload, Container: c.ID, Fence: c.Fence, NoPriorRuns: true}
-	fire := func(point hooks.Point) flow.Step { return p.fireStep(point, w, subject) }
 	discard := func(ctx context.Context, cause error) error {
 		return retryWrite(ctx, func(ctx context.Context) error {
 			return p.beginDestroy(ctx, c.ID, []State{Creating, Idle}, cause.Error())
@@ -57,10 +56,8 @@ func (p *Provisioner) create(ctx context.Context, c Container, w *workload.Workl
 	}
 	err := flow.Run(ctx, "create",
 		flow.Step{Name: "record", Undo: discard},
-		flow.Step{Name: "create", Do: func(ctx context.Context) error {
-			return p.rt.Create(ctx, w.Spec(c.ID))
-		}},
-		fire(hooks.PreStart),
+		flow.Step{Name: "create", Do: func(ctx context.Context) error { return p.rt.Create(ctx, w.Spec(c.ID)) }},
+		flow.Step{Name: string(hooks.PreStart), Do: p.fire(hooks.PreStart, w, subject)},
 		flow.Step{Name: "start", Do: func(ctx context.Context) error {
 			return p.rt.Start(ctx, c.ID, c.Fence)
 		}},
@@ -72,9 +69,9 @@ func (p *Provisioner) create(ctx context.Context, c Container, w *workload.Workl
 			}
 			return p.rt.Restart(ctx, c.ID, c.Fence)
 		}},
-		fire(hooks.PostStart),
+		flow.Step{Name: string(hooks.PostStart), Do: p.fire(hooks.PostStart, w, subject)},
 		flow.Step{Name: "healthy", Do: awaitHealthy},
-		fire(hooks.PostCreate),
+		flow.Step{Name: string(hooks.PostCreate), Do: p.fire(hooks.PostCreate, w, subject)},
 		flow.Step{Name: "baseline", Do: func(ctx context.Context) error {
 			if !needsBaseline {
 				return nil
@@ -102,12 +99,12 @@ func (p *Provisioner) create(ctx context.Context, c Container, w *workload.Workl
 	return err
 }
 
-// fireStep returns the step that fires a point of the creation.
-func (p *Provisioner) fireStep(point hooks.Point, w *workload.Workload, s runner.Subject) flow.Step {
-	return flow.Step{Name: string(point), When: func() bool { return len(w.Hooks[point]) > 0 }, Do: func(ctx context.Context) error {
+// fire returns a function that fires a point of the creation.
+func (p *Provisioner) fire(point hooks.Point, w *workload.Workload, s runner.Subject) func(context.Context) error {
+	return func(ctx context.Context) error {
 		_, err := p.runner.Fire(ctx, point, w, s)
 		return err
-	}}
+	}
 }
 
 // confirmTimeout limits how long the confirmation of an idle container may take.

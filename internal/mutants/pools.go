@@ -34,7 +34,7 @@ var pools = []mutation{
 	{
 		desc: "the baseline is taken before post_create", test: "TestCreateStepOrder",
 		file: "pool/provisioner.go", pkg: "claim",
-		old: `		fire(hooks.PostCreate),
+		old: `		flow.Step{Name: string(hooks.PostCreate), Do: p.fire(hooks.PostCreate, w, subject)},
 		flow.Step{Name: "baseline", Do: func(ctx context.Context) error {
 			if !needsBaseline {
 				return nil
@@ -48,7 +48,7 @@ var pools = []mutation{
 			}
 			return p.rt.RecordBaseline(ctx, c.ID, c.Fence)
 		}},
-		fire(hooks.PostCreate),
+		flow.Step{Name: string(hooks.PostCreate), Do: p.fire(hooks.PostCreate, w, subject)},
 `,
 	},
 	{
