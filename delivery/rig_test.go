@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -25,6 +26,12 @@ import (
 	"github.com/hostler/hostler/store"
 	"github.com/hostler/hostler/workload"
 )
+
+// TestMain makes the delays between attempts exact.
+func TestMain(m *testing.M) {
+	delivery.ExactDelays()
+	os.Exit(m.Run())
+}
 
 // rig is a service on a database, with an executor and workloads of the test.
 type rig struct {

@@ -59,6 +59,17 @@ type demo struct {
 // demoWait is the timeout of each wait of the demo.
 const demoWait = time.Minute
 
+// unexpectedErrors is the handler of the demonstration's log. The demonstration
+// has hooks that fail, and prints that.
+type unexpectedErrors struct{ slog.Handler }
+
+func (h unexpectedErrors) Handle(ctx context.Context, r slog.Record) error {
+	if r.Message == hookFailed {
+		return nil
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
 // runDemo runs the demonstration, and cleans up also after an error.
 func runDemo(ctx context.Context, rt string, out, errOut io.Writer) (err error) {
 	data, err := os.MkdirTemp("", "hostler-demo-")
@@ -68,7 +79,7 @@ func runDemo(ctx context.Context, rt string, out, errOut io.Writer) (err error) 
 	defer func() { err = errors.Join(err, os.RemoveAll(data)) }()
 
 	config := serveConfig{data: data, runtime: rt, store: "sqlite"}
-	log := slog.New(slog.NewTextHandler(errOut, &slog.HandlerOptions{Level: slog.LevelError}))
+	log := slog.New(unexpectedErrors{slog.NewTextHandler(errOut, &slog.HandlerOptions{Level: slog.LevelError})})
 	s, err := wireDemo(ctx, config, log, out)
 	if err != nil {
 		return err

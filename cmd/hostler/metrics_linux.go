@@ -202,12 +202,15 @@ func (c countedRuns) RunEnded(ctx context.Context, r hooks.Run) error {
 	return nil
 }
 
+// hookFailed is the message of the log record of a run that did not succeed.
+const hookFailed = "hook failed"
+
 // logRun logs a run that has ended: as an error if it did not succeed, else for
 // debugging.
 func logRun(ctx context.Context, log *slog.Logger, r hooks.Run) {
 	level, message := slog.LevelDebug, "hook completed"
 	if r.State != hooks.Succeeded {
-		level, message = slog.LevelError, "hook failed"
+		level, message = slog.LevelError, hookFailed
 	}
 	if !log.Enabled(ctx, level) {
 		return
