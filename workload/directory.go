@@ -62,7 +62,7 @@ func (e *DuplicateIDError) Error() string {
 // copies hooks from. It returns an error only if the directory itself cannot be
 // read; then there are no changes.
 func (f *Directory) scan(dir string) ([]Change, error) {
-	files, err := listFiles(dir)
+	files, err := Files(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -140,9 +140,9 @@ func parentsFirst(changes []Change) []Change {
 	return changes
 }
 
-// listFiles returns the workload files of a directory. It ignores names that
+// Files returns the workload files of a directory. It ignores names that
 // begin with a dot: editors and mounted configuration use them.
-func listFiles(dir string) ([]string, error) {
+func Files(dir string) ([]string, error) {
 	list, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("read the directory of workload files: %w", err)

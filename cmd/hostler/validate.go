@@ -1,16 +1,12 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -18,112 +14,51 @@ import (
 // one more than a valid file can have.
 const maxFile = 1<<20 + 1
 
-// finding is an error of a file, or a note about it.
-type finding struct {
-	workload.ValidationError
-	Severity string `json:"severity"` // error or note
-}
-
-func (f finding) String() string {
-	if f.Severity == "note" {
-		return workload.Note(f.ValidationError).String()
-	}
-	return f.ValidationError.String()
-}
-
 func newValidateCmd() *cobra.Command {
 	var r remote
-	var verbose, strict, ci bool
+	var v validation
+	var ci bool
 	cmd := &cobra.Command{
-		Use:   "validate FILE...",
+		Use:   "validate FILE|DIR...",
 		Short: "Check workload files, and report their errors",
 		Long: `Report all errors in workload files, one per line, in the format of a compiler:
-file:line:column: field: message (hint). "-" is the standard input. No server is
-needed. The exit status is 1 when a file has errors.
+file:line:column: field: message (hint). "-" is the standard input, and a
+directory stands for its files *.yaml and *.yml. With --all it also stands for
+those of the directories below it, and for Markdown files with a front matter;
+without a FILE or DIR, --all checks the current directory. No server is needed.
+
+The exit status is 1 when a file has errors or cannot be read, or when a
+directory has no files.
+
+A workload that copies hooks (hooks_from) is checked with them if the other
+workload is in one of the files.
 
 Notes about a valid file, such as what another format means differently, begin
 with "note:" after the position. With --strict they are errors too. --verbose
-adds how long the hooks of each point can take at most.`,
-		Example: "  hostler validate workload.yaml",
-		Args:    cobra.MinimumNArgs(1),
+adds the result of each file, and how long the hooks of each point can take at
+most. The last line counts the files if there are several.`,
+		Example: "  hostler validate workload.yaml\n  hostler validate --all --ci",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			findings, failed := []finding{}, false
-			var durations []string
-			for _, name := range args {
-				source, err := readFile(cmd.InOrStdin(), name)
-				if err != nil {
-					return err
-				}
-				found, w, err := validateFile(source, name)
-				if err != nil {
-					return err
-				}
-				failed = failed || len(found) > 0
-				for _, e := range found {
-					findings = append(findings, finding{e, "error"})
-				}
-				if w == nil {
-					continue
-				}
-				failed = failed || (strict || ci) && len(w.Notes) > 0
-				for _, n := range w.Notes {
-					findings = append(findings, finding{workload.ValidationError(n), "note"})
-				}
-				if verbose {
-					durations = append(durations, worstCases(w, name)...)
-				}
+			if len(args) == 0 && !v.all {
+				return usagef(cmd, "name a file or a directory, or give --all")
 			}
-			err := r.printResult(cmd.OutOrStdout(), findings, func(w io.Writer) error {
-				return printLines(w, append(lines(findings), durations...))
+			v.in, v.strict = cmd.InOrStdin(), v.strict || ci
+			v.check(args)
+			err := r.printResult(cmd.OutOrStdout(), v.findings(), func(w io.Writer) error {
+				return printLines(w, v.lines())
 			})
-			if err == nil && failed {
+			if err == nil && v.failed() {
 				return &exitError{code: exitFailure}
 			}
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&verbose, "verbose", false, "show how long the hooks of each point can take at most")
-	cmd.Flags().BoolVar(&strict, "strict", false, "exit with 1 also when there are notes")
+	cmd.Flags().BoolVar(&v.all, "all", false, "check the directories below a directory too; without FILE or DIR, the current one")
+	cmd.Flags().BoolVar(&v.verbose, "verbose", false, "show the result of each file, and how long the hooks of each point can take at most")
+	cmd.Flags().BoolVar(&v.strict, "strict", false, "exit with 1 also when there are notes")
 	cmd.Flags().BoolVar(&ci, "ci", false, "another name of --strict")
 	r.outputFlag(cmd)
 	return cmd
-}
-
-// worstCases describes how long the hooks of each point of a file can take.
-func worstCases(w *workload.Workload, name string) []string {
-	var all []string
-	for _, p := range hooks.Points() {
-		if d := w.WorstCase(p.Point); d > 0 {
-			all = append(all, fmt.Sprintf("%s: the hooks of %s take at most %s", name, p.Point, d.Round(time.Millisecond)))
-		}
-	}
-	return all
-}
-
-// validateFile returns the errors in a file, also those that only its directory
-// shows, and its workload if Parse accepts it.
-func validateFile(source []byte, name string) (workload.ValidationErrors, *workload.Workload, error) {
-	w, err := workload.Parse(source, name)
-	if validationErrors, ok := errors.AsType[workload.ValidationErrors](err); ok {
-		return validationErrors, nil, nil
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	var validationErrors workload.ValidationErrors
-	for _, v := range w.Volumes {
-		if v.Seed == "" || name == "-" {
-			continue
-		}
-		seed := filepath.Join(filepath.Dir(name), v.Seed)
-		if _, err := os.Stat(seed); err != nil {
-			validationErrors = append(validationErrors, workload.ValidationError{
-				File: name, Field: "volumes", Message: fmt.Sprintf("the seed %s of volume %s does not exist", seed, v.Name),
-				Hint: "create the directory, or remove the seed",
-			})
-		}
-	}
-	return validationErrors, w, nil
 }
 
 // lines returns what is to be printed of each.

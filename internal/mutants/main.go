@@ -55,6 +55,7 @@ var groups = []group{
 	{"Requests of hooks", hookRequests},
 	{"hooks/variables", variableRows},
 	{"Workload files", workloadFiles},
+	{"Tools for authors of hooks", tools},
 	{"store", stores},
 	{"Deliveries", slices.Concat(deliveries, deliveryFlows, deliveryStores)},
 	{"membership", memberships},

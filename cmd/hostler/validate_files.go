@@ -1,0 +1,301 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/workload"
+)
+
+// validation checks the files of one call of validate.
+type validation struct {
+	in                   io.Reader // what "-" stands for
+	all, verbose, strict bool
+
+	files []*checkedFile
+}
+
+// checkedFile is a file, what is wrong with it and, if Parse accepts it, its
+// workload.
+type checkedFile struct {
+	name     string
+	workload *workload.Workload
+	findings []finding
+	// isResolving reports whether the hooks that the workload copies are being
+	// looked for, and isResolved whether they were.
+	isResolving, isResolved bool
+}
+
+// finding is an error of a file, or a note about it.
+type finding struct {
+	workload.ValidationError
+	Severity severity `json:"severity"`
+}
+
+type severity string
+
+const (
+	isError severity = "error"
+	isNote  severity = "note"
+)
+
+func (f finding) String() string {
+	if f.Severity == isNote {
+		return workload.Note(f.ValidationError).String()
+	}
+	return f.ValidationError.String()
+}
+
+// check checks files and directories.
+func (v *validation) check(args []string) {
+	if len(args) == 0 {
+		args = []string{"."}
+	}
+	for _, arg := range args {
+		names, err := v.namesOf(arg)
+		if err == nil && len(names) == 0 {
+			err = errors.New("the directory has no workload files")
+		}
+		if err != nil {
+			f := &checkedFile{name: arg}
+			f.add(isError, workload.ValidationError{Message: err.Error()})
+			v.files = append(v.files, f)
+		}
+		for _, name := range names {
+			v.files = append(v.files, v.checkFile(name))
+		}
+	}
+	v.checkIDs()
+	for _, f := range v.files {
+		v.resolve(f)
+	}
+}
+
+// namesOf returns the files that an argument stands for.
+func (v *validation) namesOf(arg string) ([]string, error) {
+	info, err := os.Stat(arg)
+	switch {
+	case arg == "-" || err != nil || !info.IsDir(): // reading reports the error
+		return []string{arg}, nil
+	case !v.all:
+		return workload.Files(arg)
+	}
+	var names []string
+	err = filepath.WalkDir(arg, func(name string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case name != arg && strings.HasPrefix(e.Name(), "."):
+			if e.IsDir() {
+				return fs.SkipDir
+			}
+		case e.Type()&^fs.ModeSymlink == 0 && isWorkloadFile(name):
+			names = append(names, name)
+		}
+		return nil
+	})
+	return names, err
+}
+
+// isWorkloadFile reports whether a file of a directory may describe a workload.
+func isWorkloadFile(name string) bool {
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".yaml", ".yml":
+		return true
+	case ".md", ".markdown":
+		source, err := readFile(nil, name)
+		return err != nil || strings.HasPrefix(string(source), "---\n")
+	}
+	return false
+}
+
+func (v *validation) checkFile(name string) *checkedFile {
+	f := &checkedFile{name: name}
+	source, err := readFile(v.in, name)
+	if err != nil {
+		f.add(isError, workload.ValidationError{Message: err.Error()})
+		return f
+	}
+	w, err := workload.Parse(source, name)
+	if err != nil {
+		f.addErrors(err)
+		return f
+	}
+	f.workload = w
+	f.checkSeeds()
+	for _, n := range w.Notes {
+		f.add(isNote, workload.ValidationError(n))
+	}
+	return f
+}
+
+// checkSeeds checks what only the directory of the file shows.
+func (f *checkedFile) checkSeeds() {
+	for _, vol := range f.workload.Volumes {
+		if vol.Seed == "" || f.name == "-" {
+			continue
+		}
+		seed := filepath.Join(filepath.Dir(f.name), vol.Seed)
+		if _, err := os.Stat(seed); err != nil {
+			f.add(isError, workload.ValidationError{
+				Field: "volumes", Message: fmt.Sprintf("the seed %s of volume %s does not exist", seed, vol.Name),
+				Hint: "create the directory, or remove the seed",
+			})
+		}
+	}
+}
+
+// checkIDs notes files whose workloads have the same id: a server applies only
+// one of them.
+func (v *validation) checkIDs() {
+	first := map[string]*checkedFile{}
+	for _, f := range v.files {
+		switch {
+		case f.workload == nil:
+		case first[f.workload.ID] == nil:
+			first[f.workload.ID] = f
+		default:
+			f.addAt(isNote, "id", "is also that of "+first[f.workload.ID].name, "choose another id")
+		}
+	}
+}
+
+// resolve adds the hooks that a workload copies from that of another file, which
+// is resolved first, and the errors of that. A workload of no file is not looked
+// for: the server may have it.
+func (v *validation) resolve(f *checkedFile) {
+	if f.isResolved || f.workload == nil || f.workload.HooksFrom == "" {
+		return
+	}
+	f.isResolving = true
+	defer func() { f.isResolving, f.isResolved = false, true }()
+	for _, other := range v.files {
+		if other.workload == nil || other.workload.ID != f.workload.HooksFrom {
+			continue
+		}
+		if other.isResolving {
+			f.addAt(isError, "hooks_from", "is "+other.workload.ID+", which copies the hooks of this workload", "copy in one direction")
+			return
+		}
+		if v.resolve(other); other.workload.HooksFrom != "" {
+			return // what it copies is not known, or was not valid
+		}
+		merged, err := f.workload.WithHooksOf(other.workload, f.name)
+		if invalid, ok := errors.AsType[workload.ValidationErrors](err); ok {
+			// Their lines are those of the merged file, which is not a file.
+			for _, e := range invalid {
+				f.addAt(isError, "hooks_from", "with the hooks of "+other.workload.ID+", "+e.Field+" "+e.Message, e.Hint)
+			}
+			return
+		}
+		f.workload = merged
+		return
+	}
+}
+
+func (f *checkedFile) addErrors(err error) {
+	invalid, ok := errors.AsType[workload.ValidationErrors](err)
+	if !ok {
+		invalid = workload.ValidationErrors{{Message: err.Error()}}
+	}
+	for _, e := range invalid {
+		f.add(isError, e)
+	}
+}
+
+// addAt adds a finding about a field of a valid file.
+func (f *checkedFile) addAt(s severity, field, message, hint string) {
+	for _, e := range f.workload.ValidationErrors(f.name, workload.ValidationError{Field: field, Message: message, Hint: hint}) {
+		f.add(s, e)
+	}
+}
+
+func (f *checkedFile) add(s severity, e workload.ValidationError) {
+	e.File = f.name
+	f.findings = append(f.findings, finding{e, s})
+}
+
+// count returns the number of findings of a severity.
+func (f *checkedFile) count(s severity) (n int) {
+	for _, found := range f.findings {
+		if found.Severity == s {
+			n++
+		}
+	}
+	return n
+}
+
+// result describes a file in one line.
+func (f *checkedFile) result() string {
+	if len(f.findings) == 0 {
+		return f.name + ": valid"
+	}
+	return fmt.Sprintf("%s: %s, %s", f.name, plural(f.count(isError), "error"), plural(f.count(isNote), "note"))
+}
+
+// worstCases describes how long the hooks of each point of a file can take.
+func (f *checkedFile) worstCases() []string {
+	var all []string
+	for _, p := range hooks.Points() {
+		if f.workload == nil {
+			break
+		}
+		if d := f.workload.WorstCase(p.Point); d > 0 {
+			all = append(all, fmt.Sprintf("%s: the hooks of %s take at most %s", f.name, p.Point, d.Round(time.Millisecond)))
+		}
+	}
+	return all
+}
+
+// findings returns those of all files.
+func (v *validation) findings() []finding {
+	all := []finding{}
+	for _, f := range v.files {
+		all = append(all, f.findings...)
+	}
+	return all
+}
+
+// failed reports whether the exit status is that of a failure.
+func (v *validation) failed() bool {
+	for _, f := range v.findings() {
+		if f.Severity == isError || v.strict {
+			return true
+		}
+	}
+	return false
+}
+
+// lines returns what is printed.
+func (v *validation) lines() []string {
+	all := lines(v.findings())
+	invalid, errs, notes := 0, 0, 0
+	for _, f := range v.files {
+		if v.verbose {
+			all = append(append(all, f.result()), f.worstCases()...)
+		}
+		n := f.count(isError)
+		errs, notes = errs+n, notes+f.count(isNote)
+		if n > 0 {
+			invalid++
+		}
+	}
+	if len(v.files) > 1 {
+		all = append(all, fmt.Sprintf("%s, %d invalid: %s, %s", plural(len(v.files), "file"), invalid, plural(errs, "error"), plural(notes, "note")))
+	}
+	return all
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
