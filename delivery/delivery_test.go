@@ -57,6 +57,31 @@ func TestDelivers(t *testing.T) {
 	})
 }
 
+// A hook for a name that stands for several types, perhaps with certain data,
+// gets their events, also in a replay.
+func TestEventNames(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.start()
+		r.apply(request("all", "message.add"), request("limits", "limits-exceeded"))
+		<-time.After(time.Second)
+		synctest.Wait()
+		require.Equal(t, "all/.1", r.executor.take(), "of the apply itself")
+		last := func() int64 { seq, err := r.db.LastSeq(t.Context()); require.NoError(t, err); return seq }
+		from := last() + 1
+		for c, oom := range map[string]bool{"a": true, "b": false} {
+			require.NoError(t, r.db.Append(t.Context(), activity.Event{
+				Type: activity.ContainerDied, Workload: "web", Container: c, Data: activity.Data(activity.ContainerDiedData{OOMKilled: oom}),
+			}))
+		}
+		<-time.After(time.Second)
+		synctest.Wait()
+		require.Equal(t, "all/a.1 all/b.1 limits/a.1", sorted(r.executor.take()))
+		n, err := r.s.Replay(t.Context(), "web", "limits", from, last())
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+	})
+}
+
 // A hook that is added to a file does not see the events from before that, also if
 // they are delivered to other hooks later.
 func TestNewHookSeesNoEarlierEvents(t *testing.T) {

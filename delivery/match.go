@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/google/uuid"
@@ -60,7 +59,7 @@ func (a applied) changes(e activity.Event) []Change {
 	}
 	for _, h := range a.hooks {
 		since, ok := a.since[h.Name]
-		if ok && e.Seq > since && !h.Disabled && isOn(h, e.Type) {
+		if ok && e.Seq > since && !h.Disabled && h.Matches(string(e.Type), e.Data) {
 			all = append(all, Change{Add: newDelivery(h, e), Debounce: h.Debounce})
 		}
 	}
@@ -100,12 +99,6 @@ func laneOf(e activity.Event) string {
 		return e.Claim
 	}
 	return e.Workload
-}
-
-// isOn reports whether a hook is for events of a type.
-func isOn(h hooks.EventHook, t activity.Type) bool {
-	subject, _, _ := strings.Cut(string(t), ".")
-	return slices.Contains(h.On, string(t)) || slices.Contains(h.On, subject)
 }
 
 // applied is what is known of the event hooks of a workload as it is applied now.

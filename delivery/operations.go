@@ -70,7 +70,7 @@ func (s *Service) Replay(ctx context.Context, id, hook string, from, to int64) (
 		}
 		var changes []Change
 		for _, e := range page.Items {
-			if e.Depth > 0 || e.Seq > to || !isOn(h, e.Type) {
+			if e.Depth > 0 || e.Seq > to || !h.Matches(string(e.Type), e.Data) {
 				continue
 			}
 			d := newDelivery(h, e)

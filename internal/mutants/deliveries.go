@@ -9,6 +9,18 @@ var deliveries = []mutation{
 		new:  `	if e.Depth > 9 {`,
 	},
 	{
+		desc: "an event is delivered to a hook for its type with other data", test: "TestEventNames",
+		file: "delivery/match.go",
+		old:  `h.Matches(string(e.Type), e.Data)`,
+		new:  "h.Matches(string(e.Type), []byte(`{\"oom_killed\":true}`))",
+	},
+	{
+		desc: "a replay delivers events that are not for the hook", test: "TestEventNames",
+		file: "delivery/operations.go",
+		old:  `!h.Matches(string(e.Type), e.Data)`,
+		new:  `h.Disabled`,
+	},
+	{
 		desc: "an event from before the file is delivered", test: "TestNewHookSeesNoEarlierEvents",
 		file: "delivery/match.go",
 		old:  `if ok && e.Seq > since && `,
