@@ -72,7 +72,8 @@ const (
 
 // Header and response header of requests.
 const (
-	// HeaderID has container:hook:point:run, the same at every attempt.
+	// HeaderID has container:hook:point:run, the same at every attempt. For an event
+	// hook, the type of the event stands for the point.
 	HeaderID = "X-Hostler-Hook-ID"
 	// HeaderKey has the run's id, the same at every attempt.
 	HeaderKey = "Idempotency-Key"

@@ -130,6 +130,9 @@ func (d *decoder) checkAuth(h placedHook, scope variableScope) {
 	if a.Secret != "" && strings.Contains(needs, "secret") {
 		d.checkSecret(at+".secret", a.Secret, scope)
 	}
+	if a.Header != "" && !d.invalid[at+".header"] && !hooks.IsHeaderAllowed(a.Header) {
+		d.addErrorAt(at+".header", "is set by Hostler", "name another header")
+	}
 	for name := range h.HTTP.Headers {
 		if way != hooks.AuthNone && (strings.EqualFold(name, "Authorization") || strings.EqualFold(name, a.Header)) {
 			d.addErrorAt(keyOf(h.actionAt+".headers", name), "is set by auth", "keep one of them")

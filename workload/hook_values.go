@@ -122,12 +122,6 @@ const headerPattern = "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$"
 
 var headerRegexp = regexp.MustCompile(headerPattern)
 
-// ownHeaders are the headers that Hostler sets, in lower case.
-var ownHeaders = []string{
-	"connection", "content-length", "host", "transfer-encoding", "upgrade",
-	strings.ToLower(hooks.HeaderID), strings.ToLower(hooks.HeaderKey),
-}
-
 func (v *headersFile) read(d *decoder, n *yaml.Node, at string, _ rule) {
 	seen := map[string]string{}
 	*v = d.readTexts(n, at, "write names with values", func(p pair, child string) {
@@ -135,7 +129,7 @@ func (v *headersFile) read(d *decoder, n *yaml.Node, at string, _ rule) {
 		switch {
 		case !headerRegexp.MatchString(p.key.Value):
 			d.addError(p.key, child, fmt.Sprintf("%q is not the name of a header", truncate(p.key.Value)), "write letters, digits and dashes")
-		case slices.Contains(ownHeaders, lower):
+		case !hooks.IsHeaderAllowed(lower):
 			d.addError(p.key, child, "is set by Hostler", "remove it")
 		case seen[lower] != "":
 			d.addError(p.key, child, "is the same header as "+seen[lower], "keep one of them")

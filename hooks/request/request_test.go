@@ -144,6 +144,9 @@ func TestIdentifyingHeaders(t *testing.T) {
 		require.Equal(t, []string{"c-1:ein%20Name%0D%0AX:%20y:post_claim:run-1"}, got.header.Values(hooks.HeaderID))
 		require.Equal(t, "hostler", got.header.Get("User-Agent"))
 	}
+	a.Attempt, a.Hook, a.Point, a.Event = 1, "notify", "", "claim.failed"
+	require.Equal(t, hooks.Failed, x.Execute(t.Context(), a).State)
+	require.Equal(t, "c-1:notify:claim.failed:run-1", r.all()[3].header.Get(hooks.HeaderID))
 	for _, name := range []string{
 		"Host", "content-length", "Transfer-Encoding", "Connection", "Upgrade", "Proxy-Authorization", "TE", "Trailer",
 		"idempotency-key", "X-Hostler-Hook-ID", "webhook-signature", "", "a b", "a:b", "a\r\nb", "ä",
@@ -151,7 +154,7 @@ func TestIdentifyingHeaders(t *testing.T) {
 		res := send(t, x, hooks.Request{URL: template(t, r.URL), Headers: map[string]variables.Template{name: template(t, "x")}})
 		require.Equal(t, hooks.StartFailed, res.State, name)
 	}
-	require.Len(t, r.all(), 3)
+	require.Len(t, r.all(), 4)
 }
 
 // The host of a request is that of its URL.

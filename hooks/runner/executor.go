@@ -47,6 +47,7 @@ type Context struct {
 	Attempt   int    // from 1
 	Hook      string
 	Point     hooks.Point
+	Event     string // the type of the event, of an event hook
 	Workload  string
 	Container string
 	Claim     string // empty outside a claim
@@ -62,7 +63,7 @@ func queryOf(h hooks.Hook, r hooks.Run) Attempt {
 	return Attempt{
 		Action: h.Action, Timeout: h.Timeout,
 		Context: Context{
-			Run: r.ID, Attempt: r.Attempt, Hook: r.Hook, Point: r.Point, Workload: r.Workload,
+			Run: r.ID, Attempt: r.Attempt, Hook: r.Hook, Point: r.Point, Event: r.Event, Workload: r.Workload,
 			Container: r.Container, Claim: r.Claim, Tenant: r.Tenant,
 		},
 	}

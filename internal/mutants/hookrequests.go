@@ -10,6 +10,24 @@ var hookRequests = []mutation{
 			return nil`,
 	},
 	{
+		desc: "a file may set the headers of a connection", test: "TestParseRejectsHooks",
+		file: "workload/hook_values.go",
+		old:  `		case !hooks.IsHeaderAllowed(lower):`,
+		new:  `		case lower == "":`,
+	},
+	{
+		desc: "a key may be sent as a header of the connection", test: "TestParseRejectsHooks",
+		file: "workload/check_request.go",
+		old:  ` && !hooks.IsHeaderAllowed(a.Header) {`,
+		new:  ` && a.Header == "" {`,
+	},
+	{
+		desc: "the header of an event hook's run does not name the event", test: "TestIdentifyingHeaders",
+		file: "hooks/request/build.go",
+		old:  `cmp.Or(string(a.Point), a.Event), a.Run`,
+		new:  `cmp.Or(string(a.Point), ""), a.Run`,
+	},
+	{
 		desc: "an IPv4-mapped address is not judged as IPv4", test: "TestAddressRules",
 		file: "hooks/request/address.go",
 		old: `	addr = addr.WithZone("").Unmap()
