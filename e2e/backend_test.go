@@ -124,6 +124,11 @@ func importImage(host string) (string, error) {
 	for _, name := range []string{"box", "app", "hostler"} {
 		files[name] = filepath.Join(dir, name)
 	}
+	return importFiles(host, "programs", files)
+}
+
+// importFiles creates an image of files of this machine.
+func importFiles(host, name string, files map[string]string) (string, error) {
 	rootfs, err := clustertest.Pack(files)
 	if err != nil {
 		return "", err
@@ -132,7 +137,7 @@ func importImage(host string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	ref := runID + "/programs:latest"
+	ref := runID + "/" + name + ":latest"
 	cleanUpAtEnd(func(ctx context.Context) error { return rt.Purge(ctx, ref) })
 	return ref, rt.Import(context.Background(), ref, bytes.NewReader(rootfs))
 }

@@ -43,7 +43,7 @@ func (kubernetesBackend) image(t testing.TB) string {
 
 // pushedImages are images in a registry in this process, from which the node can
 // pull because it is this machine. The image nothing does not exist.
-type pushedImages struct{ programs, shim, nothing string }
+type pushedImages struct{ programs, examples, shim, nothing string }
 
 func images(t testing.TB) pushedImages {
 	t.Helper()
@@ -63,6 +63,11 @@ var pushImages = sync.OnceValues(func() (pushedImages, error) {
 	p := pushedImages{nothing: r.Ref(runID + "/nothing:1")}
 	if p.programs, err = r.Push(runID+"/programs:1", map[string]string{"box": in("box"), "app": in("app")}); err != nil {
 		return p, err
+	}
+	if files, err := exampleFiles(); err == nil { // the tests of examples skip without them
+		if p.examples, err = r.Push(runID+"/examples:1", files); err != nil {
+			return p, err
+		}
 	}
 	p.shim, err = r.Push(runID+"/hostler:1", map[string]string{"usr/local/bin/hostler-shim": in("hostler-shim")})
 	return p, err

@@ -5,11 +5,14 @@
 //	app read FILE         print FILE
 //	app files DIR...      print every file below the directories
 //	app bulk FILE MIB S   create FILE, of random bytes that depend on the seed S
+//	app size FILE         print the size of FILE
 //	app sum FILE          print the SHA-256 of FILE
 //	app flaky FILE        fail if FILE does not exist, and create it
 //	app restless GO A B   write numbers, the same ones into A and B, one after
 //	                      the other; and, once GO exists, stop every other
 //	                      process repeatedly
+//	app example           run the application of the examples of hooks, which
+//	                      also call app migrate, prepare and index DIR
 //	app script FILE       run the lines of FILE, each a command of this program
 //	app misbehave MARKER  ignore SIGTERM, leave two daemons running, write a
 //	                      gigabyte without a line break, and hang
@@ -44,6 +47,7 @@ func run(args []string) error {
 		"append": add, "read": read, "files": files, "flaky": flaky,
 		"misbehave": misbehave, "script": script, "fail": fail, "between": between, "hang": hang, "bulk": bulk, "sum": sum,
 		"restless": writeForever, "freeze": freeze,
+		"example": example, "migrate": migrate, "prepare": prepare, "index": index, "size": size,
 	}
 	return commands[args[0]](args[1:])
 }
