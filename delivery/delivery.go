@@ -137,8 +137,8 @@ type Change struct {
 	// waits with the same key and type. It is then due once Debounce has passed
 	// without another one, and after maxWindows times that in any case.
 	Debounce time.Duration
-	// Flush is a key whose debounced deliveries are due now. It is the zero Key
-	// if there is a new delivery.
+	// Flush is a key whose debounced deliveries are due now, and of whose events no
+	// later one takes the place. It is the zero Key if there is a new delivery.
 	Flush Key
 }
 

@@ -251,36 +251,6 @@ func TestHookChanges(t *testing.T) {
 	})
 }
 
-// The last event of a window is delivered when the window has passed, and before
-// the last event of its container.
-func TestDebounce(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *rig) {
-		r.start()
-		h := request("h", "pool.warning")
-		h.Debounce = 10 * time.Second
-		r.apply(h, request("end", "container.destroyed"))
-		for range 100 {
-			r.record(activity.PoolWarning, "a")
-			<-time.After(10 * time.Millisecond)
-		}
-		require.Empty(t, r.executor.take())
-		<-time.After(10 * time.Second)
-		synctest.Wait()
-		require.Equal(t, "h/a.1", r.executor.take())
-		require.Equal(t, []string{"h/a/101 succeeded"}, r.deliveries())
-
-		for range 30 {
-			r.record(activity.PoolWarning, "b")
-			<-time.After(5 * time.Second)
-		}
-		synctest.Wait()
-		require.Equal(t, "h/b.1", r.executor.take(), "a stream of 150 s")
-		r.record(activity.PoolWarning, "c")
-		r.record(activity.ContainerDestroyed, "c")
-		require.Equal(t, "end/c.1 h/c.1", sorted(r.executor.take()))
-	})
-}
-
 // A hook whose condition is false is recorded as skipped.
 func TestConditionIsFalse(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {

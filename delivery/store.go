@@ -41,8 +41,9 @@ type Outbox interface {
 
 // Records reads and changes deliveries.
 type Records interface {
-	// UpdateDelivery performs a transition. A delivery that does not exist, or is
-	// not in one of the states From, is ErrConflict. One in state Running belongs
+	// UpdateDelivery performs a transition. A delivery that does not exist is
+	// ErrNotFound. One that is not in one of the states From, or whose event a
+	// later one has taken the place of, is ErrConflict. One in state Running belongs
 	// to the server that started or adopted it; a transition by another server is
 	// ErrConflict.
 	//

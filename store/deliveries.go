@@ -58,12 +58,13 @@ const (
 	replaceDebounced = `UPDATE deliveries SET seq = $5, claim = $6, tenant = $7,
 		due_at = CASE WHEN created_at + $9 < $8 THEN created_at + $9 ELSE $8 END
 		WHERE ` + debounced + ` AND event = $4 AND replay = 0 AND seq < $5`
-	flushDebounced = `UPDATE deliveries SET due_at = $4 WHERE ` + debounced + ` AND due_at > $4`
+	// flushDebounced has no later event take their place.
+	flushDebounced = `UPDATE deliveries SET state = 'queued', due_at = $4 WHERE ` + debounced
 	adoptDelivery  = `UPDATE deliveries SET owner = $2 WHERE id = $1 AND state = 'running'`
 	// lockEvent locks the event against its removal by retention.
 	lockEvent = `SELECT seq FROM events WHERE seq = $1` + forShare
 
-	selectOwner        = `SELECT state, owner FROM deliveries WHERE id = $1` + forUpdate
+	selectOwner        = `SELECT state, owner, seq FROM deliveries WHERE id = $1` + forUpdate
 	containerFence     = `SELECT state, fence FROM containers WHERE id = $1` + forShare
 	stateOfClaim       = `SELECT state, container FROM claims WHERE id = $1` + forShare
 	countLive          = `SELECT state, count(*) FROM deliveries WHERE ` + liveDelivery + ` GROUP BY state`
@@ -167,7 +168,8 @@ func (db *DB) UpdateDelivery(ctx context.Context, m delivery.Transition) (p deli
 // transition says.
 func lockDelivery(t *tx, m delivery.Transition) error {
 	var state, owner string
-	err := t.query(selectOwner, m.ID).Scan(&state, &owner)
+	var seq int64
+	err := t.query(selectOwner, m.ID).Scan(&state, &owner, &seq)
 	if errors.Is(err, sql.ErrNoRows) {
 		return delivery.ErrNotFound
 	}
@@ -180,6 +182,9 @@ func lockDelivery(t *tx, m delivery.Transition) error {
 	}
 	if from == delivery.Running && owner != t.owner {
 		return fmt.Errorf("%w: another server attempts it", delivery.ErrConflict)
+	}
+	if seq != m.Seq {
+		return fmt.Errorf("%w: event %d has taken the place of %d", delivery.ErrConflict, seq, m.Seq)
 	}
 	if from.IsLive() || !m.State.IsLive() {
 		return nil

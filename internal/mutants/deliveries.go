@@ -77,6 +77,18 @@ var deliveries = []mutation{
 		new: `	case activity.ContainerDestroyed:
 		return nil`,
 	},
+	{
+		desc: "an event takes the place of one of an earlier claim", test: "TestDebounceEndsWithClaim", pkg: "delivery",
+		file: "store/deliveries.go",
+		old:  `SET state = 'queued', due_at = $4 WHERE `,
+		new:  `SET due_at = $4 WHERE `,
+	},
+	{
+		desc: "an event that takes the place of one that is about to be attempted is lost", test: "TestDebounceDuringAttempt", pkg: "delivery",
+		file: "store/deliveries.go",
+		old:  `if seq != m.Seq {`,
+		new:  `if seq < m.Seq {`,
+	},
 }
 
 // deliveryFlows are mutations of the flows that commands of event hooks must not

@@ -58,7 +58,16 @@ func deliveryDebounce(t *testing.T, s Store) {
 	got, err = s.Delivery(t.Context(), other.ID)
 	require.NoError(t, err)
 	require.WithinDuration(t, time.Now(), *got.DueAt, time.Minute)
+	other.ID, other.Seq = "after the flush", 8
+	addDelivery(t, s, delivery.Change{Add: other, Debounce: time.Hour})
+	got, err = s.Delivery(t.Context(), got.ID)
+	require.NoError(t, err)
+	require.EqualValues(t, 6, got.Seq, "an event takes the place of one that was flushed")
 
+	replaced := firstDelivery(t, s, "h", "k")
+	replaced.Seq = 4
+	_, err = s.UpdateDelivery(t.Context(), startedDelivery(replaced, hooks.KindHTTP))
+	require.ErrorIs(t, err, delivery.ErrConflict, "another event has taken its place")
 	_, err = s.UpdateDelivery(t.Context(), startedDelivery(firstDelivery(t, s, "h", "k"), hooks.KindHTTP))
 	require.NoError(t, err)
 	add(7, time.Hour)
