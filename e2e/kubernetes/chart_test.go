@@ -40,6 +40,14 @@ service: { type: LoadBalancer, port: 80, annotations: { a: b } }
 topologySpreadConstraints: [{ maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway }]
 tolerations: [{ operator: Exists }]
 extraEnv: [{ name: AWS_REGION, value: eu-central-1 }]
+credentials: { existingSecret: credentials, items: [{ key: registry-token, path: registry/token }] }
+hooks:
+  allow: [10.1.0.0/16, vault.internal]
+  deny: ["*.corp.example"]
+  own: [hostler.example]
+  gcp: true
+  gcpHosts: [storage.googleapis.com, run.googleapis.com]
+  secrets: { existingSecret: hook-secrets, allow: { SLACK_URL: "agent-*@hooks.slack.com" } }
 priorityClassName: high`,
 }
 
@@ -78,15 +86,20 @@ func collectionPath(t testing.TB, o object) string {
 func TestRefusedValues(t *testing.T) {
 	t.Parallel()
 	for values, words := range map[string]string{
-		"replicas: 2":                         "several servers need store.type postgres",
-		"store: { type: postgres }":           "a Secret with the database's URL is needed",
-		"store: { type: mysql }":              "/store/type",
-		"replica: 3":                          "replica",
-		"workloads: { files: { a.txt: '' } }": "a.txt",
-		"networkPolicy: { container: {} }":    "container",
-		"retention: 30d":                      "/retention",
-		"logLevel: loud":                      "/logLevel",
-		"apiKeys: { key: mine }":              "Secret of your own",
+		"replicas: 2":                                 "several servers need store.type postgres",
+		"store: { type: postgres }":                   "a Secret with the database's URL is needed",
+		"store: { type: mysql }":                      "/store/type",
+		"replica: 3":                                  "replica",
+		"workloads: { files: { a.txt: '' } }":         "a.txt",
+		"networkPolicy: { container: {} }":            "container",
+		"retention: 30d":                              "/retention",
+		"logLevel: loud":                              "/logLevel",
+		"hooks: { allow: 'a,b' }":                     "/hooks/allow",
+		"hooks: { own: ['a,b'] }":                     "/hooks/own",
+		"hooks: { allowed: [] }":                      "allowed",
+		"hooks: { secrets: { allow: { 'a-b': x } } }": "a-b",
+		"credentials: { items: [{ key: a }] }":        "path",
+		"apiKeys: { key: mine }":                      "Secret of your own",
 		"serviceMonitor: { enabled: true }\napiKeys: { existingSecret: mine }": "keySecret",
 	} {
 		_, err := render(t, values)
@@ -118,6 +131,43 @@ func TestStoreReplicas(t *testing.T) {
 	require.Equal(t, "mine", lookup(t, findKind(t, all, "RoleBinding"), "subjects", 0, "name"))
 	require.Equal(t, "prometheus", lookup(t, findKind(t, all, "ServiceMonitor"),
 		"spec", "endpoints", 0, "authorization", "credentials", "name"))
+}
+
+// Where requests of hooks may go, and their secrets, are settings of the server.
+// Its Service is always its own.
+func TestHookValues(t *testing.T) {
+	t.Parallel()
+	server := func(values, kind string) (variables map[string]any, spec any) {
+		text, err := render(t, values)
+		require.NoError(t, err)
+		spec = lookup(t, findKind(t, objects(t, text), kind), "spec", "template", "spec")
+		variables = map[string]any{}
+		for _, v := range lookup(t, spec, "containers", 0, "env").([]any) {
+			if name := lookup(t, v, "name").(string); strings.Contains(name, "HOOKS") || strings.Contains(name, "SECRET") || strings.Contains(name, "CREDENTIALS") {
+				variables[name] = lookup(t, v, "value")
+			}
+		}
+		return variables, spec
+	}
+	variables, spec := server("", "StatefulSet")
+	require.Equal(t, map[string]any{"HOSTLER_HOOKS_OWN": "hostler.hostler.svc"}, variables)
+	require.NotContains(t, lookup(t, spec, "containers", 0), "envFrom")
+
+	variables, spec = server(validValues["several"], "Deployment")
+	require.Equal(t, map[string]any{
+		"HOSTLER_HOOKS_ALLOW":            "10.1.0.0/16,vault.internal",
+		"HOSTLER_HOOKS_DENY":             "*.corp.example",
+		"HOSTLER_HOOKS_OWN":              "hostler.example,hostler.hostler.svc",
+		"HOSTLER_HOOKS_GCP":              "true",
+		"HOSTLER_HOOKS_GCP_HOSTS":        "storage.googleapis.com,run.googleapis.com",
+		"HOSTLER_SECRET_SLACK_URL_ALLOW": "agent-*@hooks.slack.com",
+		"HOSTLER_CREDENTIALS_DIR":        "/etc/hostler/credentials",
+	}, variables)
+	require.Equal(t, []any{object{"prefix": "HOSTLER_SECRET_", "secretRef": object{"name": "hook-secrets"}}}, lookup(t, spec, "containers", 0, "envFrom"))
+	require.Contains(t, lookup(t, spec, "volumes"), object{"name": "credentials", "secret": object{
+		"secretName": "credentials", "defaultMode": float64(0o440), "items": []any{object{"key": "registry-token", "path": "registry/token"}}}})
+	require.Contains(t, lookup(t, spec, "containers", 0, "volumeMounts"),
+		object{"name": "credentials", "mountPath": "/etc/hostler/credentials", "readOnly": true})
 }
 
 // deploy/manifests is the rendered chart, for users without Helm. Run with

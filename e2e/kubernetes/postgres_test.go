@@ -54,15 +54,7 @@ func (c *cluster) reachable(t testing.TB, database string) string {
 	t.Helper()
 	u, err := url.Parse(database)
 	require.NoError(t, err)
-	var nodes struct {
-		Items []struct {
-			Status struct {
-				Addresses []struct{ Type, Address string }
-			}
-		}
-	}
-	c.mustDo(t, "GET", "/api/v1/nodes", nil, &nodes)
-	listener, err := net.Listen("tcp", net.JoinHostPort(nodes.Items[0].Status.Addresses[0].Address, "0"))
+	listener, err := net.Listen("tcp", net.JoinHostPort(c.nodeAddress(t), "0"))
 	require.NoError(t, err)
 	target := u.Host
 	u.Host = listener.Addr().String()
@@ -78,6 +70,20 @@ func (c *cluster) reachable(t testing.TB, database string) string {
 	})
 	t.Cleanup(func() { require.NoError(t, listener.Close()) })
 	return u.String()
+}
+
+// nodeAddress returns an address of this machine that pods reach.
+func (c *cluster) nodeAddress(t testing.TB) string {
+	t.Helper()
+	var nodes struct {
+		Items []struct {
+			Status struct {
+				Addresses []struct{ Type, Address string }
+			}
+		}
+	}
+	c.mustDo(t, "GET", "/api/v1/nodes", nil, &nodes)
+	return nodes.Items[0].Status.Addresses[0].Address
 }
 
 // relay forwards a connection until either side closes it.

@@ -55,7 +55,31 @@ spec:
               name: {{ required "store.postgres.existingSecret: a Secret with the database's URL is needed" .Values.store.postgres.existingSecret }}
               key: {{ .Values.store.postgres.key }}
         {{- end }}
+        {{- if .Values.credentials.existingSecret }}
+        - { name: HOSTLER_CREDENTIALS_DIR, value: /etc/hostler/credentials }
+        {{- end }}
+        {{- with .Values.hooks }}
+        {{- if .allow }}
+        - { name: HOSTLER_HOOKS_ALLOW, value: {{ join "," .allow | quote }} }
+        {{- end }}
+        {{- if .deny }}
+        - { name: HOSTLER_HOOKS_DENY, value: {{ join "," .deny | quote }} }
+        {{- end }}
+        # The Service's address is not on an interface of the pod.
+        - { name: HOSTLER_HOOKS_OWN, value: {{ append .own (printf "%s.%s.svc" (include "hostler.name" $) $.Release.Namespace) | join "," | quote }} }
+        {{- if .gcp }}
+        - { name: HOSTLER_HOOKS_GCP, value: "true" }
+        - { name: HOSTLER_HOOKS_GCP_HOSTS, value: {{ join "," .gcpHosts | quote }} }
+        {{- end }}
+        {{- range $name, $limit := .secrets.allow }}
+        - { name: HOSTLER_SECRET_{{ $name }}_ALLOW, value: {{ $limit | quote }} }
+        {{- end }}
+        {{- end }}
         {{- with .Values.extraEnv }}{{ toYaml . | nindent 8 }}{{ end }}
+      {{- with .Values.hooks.secrets.existingSecret }}
+      # With the prefix, no entry is another setting of the server.
+      envFrom: [{ prefix: HOSTLER_SECRET_, secretRef: { name: {{ . }} } }]
+      {{- end }}
       ports:
         - { name: api, containerPort: 8700 }
       # Migrating an older database takes time.
@@ -80,6 +104,9 @@ spec:
         {{- if $files }}
         - { name: workloads, mountPath: /etc/hostler/workloads, readOnly: true }
         {{- end }}
+        {{- if .Values.credentials.existingSecret }}
+        - { name: credentials, mountPath: /etc/hostler/credentials, readOnly: true }
+        {{- end }}
         {{- with .Values.extraVolumeMounts }}{{ toYaml . | nindent 8 }}{{ end }}
   volumes:
     - name: data
@@ -96,6 +123,17 @@ spec:
         defaultMode: 0440
     {{- if $files }}
     - { name: workloads, configMap: { name: {{ $files }} } }
+    {{- end }}
+    {{- with .Values.credentials }}
+    {{- if .existingSecret }}
+    - name: credentials
+      secret:
+        secretName: {{ .existingSecret }}
+        {{- with .items }}
+        items: {{- toYaml . | nindent 10 }}
+        {{- end }}
+        defaultMode: 0440
+    {{- end }}
     {{- end }}
     {{- with .Values.extraVolumes }}{{ toYaml . | nindent 4 }}{{ end }}
   {{- range $name := list "nodeSelector" "tolerations" "affinity" "topologySpreadConstraints" }}
