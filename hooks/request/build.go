@@ -58,6 +58,9 @@ func (x *Executor) build(a runner.Attempt) (*message, error) {
 	if err := m.render(a, lookup); err != nil {
 		return nil, fmt.Errorf("%w: %w", errInvalid, err)
 	}
+	if user := m.url.User; user != nil && m.hasSecrets {
+		x.redactor.Add(userParts(user)...)
+	}
 	for _, name := range slices.Sorted(maps.Keys(secrets)) {
 		if !secrets[name].Permits(a.Workload, m.url.Hostname()) {
 			return nil, fmt.Errorf("%w: the server does not permit the secret %s for workload %s and host %s",

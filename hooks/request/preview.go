@@ -23,7 +23,7 @@ type Preview struct {
 func (x *Executor) Preview(a runner.Attempt) (Preview, error) {
 	m, err := x.build(a)
 	if err != nil {
-		return Preview{}, err
+		return Preview{}, x.cleanError(err)
 	}
 	if auth := m.action.Auth; auth.Type == hooks.AuthAPIKey {
 		m.header.Set(auth.Header, redacted)

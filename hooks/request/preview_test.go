@@ -53,6 +53,11 @@ func TestPreview(t *testing.T) {
 	}
 	_, err = x.Preview(attemptOf(hooks.Request{URL: template(t, url), Auth: hooks.Auth{Type: hooks.AuthBearer, Secret: "NONE"}}))
 	require.ErrorContains(t, err, "not declared")
+	t.Setenv("HOSTLER_SECRET_A_ALLOW", "agent-a@registry.example")
+	other := attemptOf(hooks.Request{URL: template(t, "https://${A}.example/")})
+	other.Secrets = secrets
+	_, err = x.Preview(other)
+	require.ErrorContains(t, err, "host •••.example")
 	require.Zero(t, connections.Load())
 	require.Zero(t, google.n)
 }

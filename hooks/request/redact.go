@@ -43,15 +43,15 @@ type pattern struct {
 	base64 bool // in the standard alphabet; - and _ are + and /
 }
 
-// Add adds secrets. Values that are shorter than MinSecret are ignored. The path,
-// query and password of a secret that is a URL are secrets too, and so are the
-// private parts of the keys of cloud providers: a receiver may repeat them.
+// Add adds secrets. Values that are shorter than MinSecret are ignored. What a
+// receiver may repeat of a secret is secret too: its form after a URL was
+// decoded, the parts of one that is a URL, and the private parts of keys.
 func (r *Redactor) Add(values ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	changed := false
 	for _, v := range values {
-		for _, part := range slices.Concat([]string{v}, urlParts(v), keyParts(v)) {
+		for _, part := range slices.Concat([]string{v}, decodedForms(v), urlParts(v), keyParts(v)) {
 			if len(part) >= MinSecret && !slices.Contains(r.values, part) {
 				r.values, changed = append(r.values, part), true
 			}
@@ -75,14 +75,28 @@ func (r *Redactor) Add(values ...string) {
 // its own.
 const minSegment = 16
 
+// decodedForms returns what a receiver decodes a secret to that is inserted into
+// a URL as it is: in its path, and in its query.
+func decodedForms(secret string) []string {
+	path, _ := url.PathUnescape(secret)
+	query, _ := url.QueryUnescape(secret)
+	return []string{path, query}
+}
+
+// userParts returns the parts of the user of a URL that are as secret as the
+// URL: services take a token as the user or as the password.
+func userParts(user *url.Userinfo) []string {
+	password, _ := user.Password()
+	return []string{user.Username(), password, user.Username() + ":" + password}
+}
+
 // urlParts returns the parts of a URL that are as secret as the URL.
 func urlParts(secret string) []string {
 	u, err := url.Parse(secret)
 	if err != nil || u.Host == "" {
 		return nil
 	}
-	password, _ := u.User.Password()
-	parts := []string{password, u.RawQuery}
+	parts := append(userParts(u.User), u.RawQuery, u.Path)
 	for _, values := range u.Query() {
 		parts = append(parts, values...)
 	}
@@ -95,8 +109,13 @@ func urlParts(secret string) []string {
 	return parts
 }
 
-// keyParts returns the private parts of a key in JSON.
+// keyParts returns the private parts of a key in JSON, and those of a key of
+// webhooks.
 func keyParts(secret string) []string {
+	if encoded, ok := strings.CutPrefix(secret, keyPrefix); ok {
+		key, _ := base64.StdEncoding.DecodeString(encoded)
+		return []string{encoded, string(key)}
+	}
 	var key struct {
 		PrivateKey   string `json:"private_key"`
 		ClientSecret string `json:"client_secret"`
@@ -200,6 +219,9 @@ type reading struct{ percent, json bool }
 // matchAs is match for one reading. isAmbiguous reports whether others differ.
 func (p pattern) matchAs(s string, as reading) (n int, complete, isAmbiguous bool) {
 	for p.text != "" {
+		if p.base64 && n > 0 {
+			n += lineBreaks(s[n:])
+		}
 		if n == len(s) {
 			return n, false, isAmbiguous
 		}
@@ -276,6 +298,22 @@ func unescapeUnicode(s string) (string, int) {
 		}
 	}
 	return string(rune(v)), size
+}
+
+// lineBreaks returns the length of the line breaks at the start of s: programs
+// that encode in base64 add them.
+func lineBreaks(s string) int {
+	length := 0
+	for length < len(s) {
+		n := 1
+		if decoded, size := unescape(s[length:]); decoded == "\n" || decoded == "\r" {
+			n = size
+		} else if s[length] != '\n' && s[length] != '\r' {
+			break
+		}
+		length += n
+	}
+	return length
 }
 
 // isEscapeStart reports whether s is the start of an escape that is incomplete.

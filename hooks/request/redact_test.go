@@ -169,7 +169,7 @@ func TestRedactBeforeCut(t *testing.T) {
 	x.redactor.Add(secret)
 	for n := range 40 {
 		whole := strings.Repeat("x", n) + strings.Repeat(unicodeAll(secret), maxResponseBytes)
-		text := x.clean(whole[:maxResponseBytes], maxKept)
+		text := x.clean(body{whole[:maxResponseBytes], true}, maxKept)
 		require.NotContains(t, text, `\u`, "%d", n)
 		require.LessOrEqual(t, len(text), maxKept)
 	}
@@ -190,6 +190,53 @@ func TestRedactURL(t *testing.T) {
 		require.NotContains(t, got, "abcdefgh")
 	}
 	require.Equal(t, "services of hooks.example", redactor.Redact("services of hooks.example"))
+}
+
+// What a receiver decodes is secret too: the user of a URL, which may be a token,
+// with and without its password, and what is percent-encoded in a secret.
+func TestRedactDecoded(t *testing.T) {
+	for secret, list := range map[string][]string{
+		"https://canary-token@sentry.example/1":    {"canary-token", basicAuth("canary-token", ""), basicAuth("canary-token", "x")},
+		"https://canary%2Dtoken@sentry.example/1":  {"canary-token", "canary%2dtoken"},
+		"https://canary:tok@sentry.example/1":      {"canary:tok", basicAuth("canary", "tok")},
+		"https://hooks.example/canary01":           {"/canary01", "%2Fcanary01"},
+		"canary%2F0123%41+4":                       {"canary/0123A+4", "canary/0123A 4", base64.StdEncoding.EncodeToString([]byte("canary/0123A 4"))},
+		"whsec_Y2FuYXJ5LTAxMjM0NTY3ODktMDEyMzQ1Ng": {"Y2FuYXJ5LTAxMjM0NTY3ODktMDEyMzQ1Ng"},
+		"whsec_Y2FuYXJ5LTAxMjM0NTY3ODktMDEy":       {"Y2FuYXJ5LTAxMjM0NTY3ODktMDEy", "canary-0123456789-012"},
+	} {
+		redactor := new(Redactor)
+		redactor.Add(secret)
+		for _, text := range list {
+			got := redactor.Redact("<" + text + ">")
+			require.Contains(t, got, redacted, "%s in %s", text, secret)
+			for _, part := range []string{"canary", "Y2FuYXJ5", "0123", "token"} {
+				require.NotContains(t, got, part, "%s in %s", text, secret)
+			}
+		}
+	}
+}
+
+// A secret in base64 is redacted although a program has broken its lines.
+func TestRedactBrokenLines(t *testing.T) {
+	secret := strings.Repeat("canary-0123456789/", 20)
+	redactor := new(Redactor)
+	redactor.Add(secret)
+	for skip := range 3 {
+		encoded := base64.StdEncoding.EncodeToString([]byte("abc"[:skip] + secret))
+		for _, width := range []int{64, 76} {
+			for _, end := range []string{"\n", "\r\n", `\n`, `\r\n`, `\u000a`, "%0A", "%0d%0a"} {
+				var b strings.Builder
+				for rest := encoded; rest != ""; {
+					n := min(width, len(rest))
+					b.WriteString(rest[:n] + end)
+					rest = rest[n:]
+				}
+				got := redactor.Redact("<" + b.String() + ">")
+				require.Contains(t, got, redacted)
+				require.LessOrEqual(t, len(got), len("<abc•••==>")+3*len(end), "%q: %s", end, got)
+			}
+		}
+	}
 }
 
 // The private part of a key is secret without the rest of the key.

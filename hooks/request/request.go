@@ -133,12 +133,17 @@ func (x *Executor) Execute(ctx context.Context, a runner.Attempt) runner.Result 
 	default:
 		res.State = hooks.Failed
 	}
-	res.Err = errors.New(x.clean(withoutURL(err).Error(), maxErrorBytes))
+	res.Err = x.cleanError(err)
 	return res
 }
 
 // maxErrorBytes bounds the text of an error: a receiver may determine it.
 const maxErrorBytes = 1 << 10
+
+// cleanError returns an error with the text of err, without secrets and URLs.
+func (x *Executor) cleanError(err error) error {
+	return errors.New(x.clean(body{text: withoutURL(err).Error()}, maxErrorBytes))
+}
 
 // errInvalid indicates a request that could not be built from its action.
 var errInvalid = errors.New("invalid request")

@@ -27,7 +27,7 @@ func (x *Executor) judge(r hooks.Request, resp *http.Response) (runner.Result, e
 	res := runner.Result{State: hooks.Succeeded, Detail: hooks.Detail{Status: resp.StatusCode}}
 	body, err := readBody(resp, r.KeepResponse || len(r.Capture) > 0)
 	if r.KeepResponse {
-		res.Detail.Response = x.clean(body.text, maxKept)
+		res.Detail.Response = x.clean(body, maxKept)
 	}
 	if !isExpected(r.Expect, resp.StatusCode) {
 		res.State = hooks.Failed
@@ -124,8 +124,8 @@ func retryAfter(header string, now time.Time) time.Duration {
 
 // clean returns text of a receiver without secrets, as it can be stored, cut to
 // limit bytes.
-func (x *Executor) clean(text string, limit int) string {
-	text = storable(x.redactor.redact(text, len(text) >= maxResponseBytes))
+func (x *Executor) clean(b body, limit int) string {
+	text := storable(x.redactor.redact(b.text, b.cut))
 	if len(text) <= limit {
 		return text
 	}

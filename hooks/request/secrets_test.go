@@ -231,3 +231,41 @@ func TestResultsHaveNoSecrets(t *testing.T) {
 	a.Secrets = map[string]hooks.Secret{"A": {Env: "HOSTLER_SECRET_A"}}
 	require.Equal(t, map[string]string{"K": "<•••>"}, newExecutor(t, Options{}).Execute(t.Context(), a).Captured)
 }
+
+// A response that ends within a secret has no part of it on record.
+func TestHalfSecret(t *testing.T) {
+	t.Setenv("HOSTLER_SECRET_A", "canary-0123456789")
+	for _, status := range []int{http.StatusOK, http.StatusBadGateway} {
+		r := receive(t, func(w http.ResponseWriter, req *http.Request) {
+			w.Header().Set("Content-Length", "100")
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte("got " + req.Header.Get("Authorization")[:len("Bearer canary-0123")]))
+		})
+		a := attemptOf(hooks.Request{URL: template(t, r.URL), KeepResponse: true, Auth: hooks.Auth{Type: hooks.AuthBearer, Secret: "A"}})
+		a.Secrets = map[string]hooks.Secret{"A": {Env: "HOSTLER_SECRET_A"}}
+		require.Equal(t, "got Bearer •••", newExecutor(t, Options{}).Execute(t.Context(), a).Detail.Response, "%d", status)
+	}
+}
+
+// The user and the password that are sent are secret as the receiver decodes
+// them, also if a secret has only a part of them.
+func TestUserOfURL(t *testing.T) {
+	r := receive(t, func(w http.ResponseWriter, req *http.Request) {
+		user, password, _ := req.BasicAuth()
+		_, _ = w.Write([]byte(user + " " + password + " " + req.Header.Get("Authorization")))
+	})
+	host := strings.TrimPrefix(r.URL, "http://")
+	for _, test := range []struct{ secret, url string }{
+		{"canary:%63anary-9@", "http://${A}" + host}, {"canary-%63anary@", "http://${A}" + host},
+		{"anary%2D0123", "http://c${A}:x@" + host},
+	} {
+		t.Setenv("HOSTLER_SECRET_A", test.secret)
+		a := attemptOf(hooks.Request{URL: template(t, test.url), KeepResponse: true})
+		a.Secrets = map[string]hooks.Secret{"A": {Env: "HOSTLER_SECRET_A"}}
+		res := newExecutor(t, Options{}).Execute(t.Context(), a)
+		require.NoError(t, res.Err)
+		require.Contains(t, res.Detail.Response, redacted)
+		require.NotContains(t, res.Detail.Response, "anary-", test.secret)
+		require.NotRegexp(t, "Y2FuYXJ5|YW5hcnk|FuYXJ", res.Detail.Response, test.secret)
+	}
+}
