@@ -6,8 +6,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
 	"strings"
+	"syscall"
+	"unicode"
 
 	"github.com/hostler/hostler/hooks"
 )
@@ -40,8 +41,9 @@ func NewSecrets(dir string, r *Redactor) *Secrets { return &Secrets{dir: dir, re
 
 // Secret is the value of a declared secret.
 type Secret struct {
-	Value string
-	limit string // WORKLOAD@HOST,…
+	Value     string
+	limit     string // WORKLOAD@HOST,…
+	isLimited bool   // also if limit is empty
 }
 
 // Read returns the value of a secret, without surrounding white space. Its errors
@@ -76,12 +78,19 @@ func readEnv(name string) (Secret, error) {
 	if !ok {
 		return Secret{}, fmt.Errorf("the server's environment has no %s", name)
 	}
-	return Secret{Value: value, limit: os.Getenv(name + AllowSuffix)}, nil
+	limit, isLimited := os.LookupEnv(name + AllowSuffix)
+	return Secret{Value: value, limit: limit, isLimited: isLimited}, nil
 }
 
+// readFiles reads a secret and then its limit: who replaces a secret can limit
+// it first. Without the limit's file nothing may have the secret, because the
+// directory also has the credentials of sinks.
 func (s *Secrets) readFiles(name string) (Secret, error) {
 	if s.dir == "" {
 		return Secret{}, errors.New("the server has no directory of credentials")
+	}
+	if strings.HasSuffix(name, allowFile) {
+		return Secret{}, fmt.Errorf("%s is the limit of a secret", name)
 	}
 	root, err := os.OpenRoot(s.dir)
 	if err != nil {
@@ -96,15 +105,21 @@ func (s *Secrets) readFiles(name string) (Secret, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return Secret{}, err
 	}
-	return Secret{Value: value, limit: limit}, nil
+	return Secret{Value: value, limit: limit, isLimited: true}, nil
 }
 
+// readFile reads a regular file. To open another one can take forever.
 func readFile(root *os.Root, name string) (string, error) {
-	f, err := root.Open(name)
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err != nil {
+		return "", err
+	} else if !info.Mode().IsRegular() {
+		return "", fmt.Errorf("%s is a directory, a device or a pipe", name)
+	}
 	data, err := io.ReadAll(io.LimitReader(f, maxSecretBytes+1))
 	if err == nil && len(data) > maxSecretBytes {
 		err = fmt.Errorf("%s is larger than %d bytes", name, maxSecretBytes)
@@ -113,23 +128,34 @@ func readFile(root *os.Root, name string) (string, error) {
 }
 
 // Permits reports whether requests of a workload to a host may have the secret.
-// The limit is a list of WORKLOAD@HOST with * and ?, separated by commas or
-// white space; without one everything is permitted. An invalid entry permits
-// nothing.
+// A limit is a list of WORKLOAD@HOST with *, separated by commas or white space.
+// An empty one, and an invalid entry, permits nothing.
 func (s Secret) Permits(workload, host string) bool {
-	entries := strings.FieldsFunc(s.limit, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\t' || r == '\r' })
+	entries := strings.FieldsFunc(s.limit, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 	for _, entry := range entries {
 		w, h, ok := strings.Cut(entry, "@")
-		if ok && matches(w, workload) && matches(strings.ToLower(h), hostName(host)) {
+		h = strings.TrimSuffix(strings.TrimPrefix(strings.ToLower(h), "["), "]") // of IPv6
+		if ok && !strings.ContainsAny(w+h, `?[]\`) && matches(w, workload) && matches(h, hostName(host)) {
 			return true
 		}
 	}
-	return s.limit == ""
+	return s.limit == "" && !s.isLimited
 }
 
+// matches reports whether a name matches a pattern, in which * stands for any
+// characters.
 func matches(pattern, name string) bool {
-	ok, err := path.Match(pattern, name)
-	return ok && err == nil
+	parts := strings.Split(pattern, "*")
+	last := len(parts) - 1
+	name, ok := strings.CutPrefix(name, parts[0])
+	if last == 0 {
+		return ok && name == ""
+	}
+	for _, part := range parts[1:last] {
+		_, rest, found := strings.Cut(name, part)
+		name, ok = rest, ok && found
+	}
+	return ok && strings.HasSuffix(name, parts[last])
 }
 
 // hostName returns a host in the form in which hosts are compared.

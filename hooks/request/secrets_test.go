@@ -5,7 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -89,9 +91,58 @@ func TestSecretLimit(t *testing.T) {
 		{"a@x.example, b@*.example", "a", "y.example", false},
 		{"*@*", "any", "any.example", true}, {"@registry.example", "a", "registry.example", false},
 		{"registry.example", "a", "registry.example", false}, {"[@*", "[", "a", false}, {" ", "a", "a", false}, {",", "a", "a", false},
-		{"a@b@c", "a", "b", false},
+		{"a@b@c", "a", "b", false}, {"a@[::1]", "a", "::1", true}, {"a@[::1]", "a", ":", false}, {"a@[::1]", "a", "1", false},
+		{"a-*-z@*", "a-b-z", "h", true}, {"a-*-z@*", "a-z", "h", false}, {"*b*d*@h", "abcde", "h", true}, {"*d*b*@h", "abcde", "h", false},
+		{"?@h", "a", "h", false}, {"[a-z]@h", "b", "h", false},
 	} {
 		require.Equal(t, test.want, Secret{limit: test.limit}.Permits(test.workload, test.host), "%v", test)
+	}
+}
+
+// A secret in a file has a limit, because the credentials of sinks are in the
+// same directory. A limit without an entry permits nothing: it may be a file
+// that is being written.
+func TestSecretWithoutLimit(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"sink": "canary-sink-key", "empty": "canary-0123456789", "empty.allow": "", "open": "canary-0123456789", "open.allow": "*@*"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	for _, name := range []string{"FREE", "EMPTY", "BLANK"} {
+		t.Setenv("HOSTLER_SECRET_"+name, "canary-0123456789")
+	}
+	t.Setenv("HOSTLER_SECRET_EMPTY_ALLOW", "")
+	t.Setenv("HOSTLER_SECRET_BLANK_ALLOW", "\n")
+	secrets := NewSecrets(dir, new(Redactor))
+	for from, want := range map[hooks.Secret]bool{
+		{File: "sink"}: false, {File: "empty"}: false, {File: "open"}: true,
+		{Env: "HOSTLER_SECRET_FREE"}: true, {Env: "HOSTLER_SECRET_EMPTY"}: false, {Env: "HOSTLER_SECRET_BLANK"}: false,
+	} {
+		got, err := secrets.Read(from)
+		require.NoError(t, err, "%v", from)
+		require.Equal(t, want, got.Permits("agent-a", "evil.example"), "%v", from)
+	}
+	_, err := secrets.Read(hooks.Secret{File: "open.allow"})
+	require.ErrorContains(t, err, "is the limit of a secret")
+}
+
+// What is not a regular file blocks no attempt.
+func TestSecretIsFile(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "token"), []byte("canary-0123456789"), 0o600))
+	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "token.allow"), 0o600))
+	x := newExecutor(t, Options{Secrets: NewSecrets(dir, new(Redactor))})
+	for _, name := range []string{"pipe", "token"} {
+		a := attemptOf(hooks.Request{URL: template(t, "https://registry.example"), Auth: hooks.Auth{Type: hooks.AuthBearer, Secret: "A"}})
+		a.Secrets = map[string]hooks.Secret{"A": {File: name}}
+		results := make(chan runner.Result, 1)
+		go func() { results <- x.Execute(t.Context(), a) }()
+		select {
+		case res := <-results:
+			require.ErrorContains(t, res.Err, "a device or a pipe", name)
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%s: the attempt is blocked", name)
+		}
 	}
 }
 

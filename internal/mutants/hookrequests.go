@@ -146,14 +146,14 @@ var hookRequests = []mutation{
 	{
 		desc: "the response is cut before secrets are replaced", test: "TestRedactBeforeCut",
 		file: "hooks/request/response.go",
-		old:  `	text = storable(x.redactor.redact(text, len(text) >= maxResponseBytes))`,
-		new:  `	text = storable(x.redactor.redact(text, false))`,
+		old:  `	text := storable(x.redactor.redact(b.text, b.cut))`,
+		new:  `	text := storable(x.redactor.redact(b.text, false))`,
 	},
 	{
 		desc: "the response is not redacted", test: "TestResultsHaveNoSecrets",
 		file: "hooks/request/response.go",
-		old:  `	text = storable(x.redactor.redact(text, len(text) >= maxResponseBytes))`,
-		new:  `	text = storable(text)`,
+		old:  `	text := storable(x.redactor.redact(b.text, b.cut))`,
+		new:  `	text := storable(b.text)`,
 	},
 	{
 		desc: "base64 within other data is not redacted", test: "TestRedact",
@@ -218,8 +218,78 @@ var hookRequests = []mutation{
 	{
 		desc: "a secret goes to any host", test: "TestSecretLimit",
 		file: "hooks/request/secrets.go",
-		old:  `matches(strings.ToLower(h), hostName(host))`,
+		old:  `matches(h, hostName(host))`,
 		new:  `h != "-"`,
+	},
+	{
+		desc: "everybody may have a secret without a limit in a file", test: "TestSecretWithoutLimit",
+		file: "hooks/request/secrets.go",
+		old:  `limit: limit, isLimited: true}`,
+		new:  `limit: limit}`,
+	},
+	{
+		desc: "an empty limit is no limit", test: "TestSecretWithoutLimit",
+		file: "hooks/request/secrets.go",
+		old:  `	return s.limit == "" && !s.isLimited`,
+		new:  `	return s.limit == ""`,
+	},
+	{
+		desc: "the limit of a secret is a secret", test: "TestSecretWithoutLimit",
+		file: "hooks/request/secrets.go",
+		old:  `	if strings.HasSuffix(name, allowFile) {`,
+		new:  `	if false {`,
+	},
+	{
+		desc: "a pipe blocks an attempt", test: "TestSecretIsFile",
+		file: "hooks/request/secrets.go",
+		old:  `os.O_RDONLY|syscall.O_NONBLOCK`,
+		new:  `os.O_RDONLY`,
+	},
+	{
+		desc: "a secret is read from a pipe", test: "TestSecretIsFile",
+		file: "hooks/request/secrets.go",
+		old:  `	} else if !info.Mode().IsRegular() {`,
+		new:  `	} else if false {`,
+	},
+	{
+		desc: "a limit has classes of characters", test: "TestSecretLimit",
+		file: "hooks/request/secrets.go",
+		old:  "!strings.ContainsAny(w+h, `?[]\\\\`) && ",
+	},
+	{
+		desc: "a response that ends within a secret has a part of it", test: "TestHalfSecret",
+		file: "hooks/request/response.go",
+		old:  `cut: len(data) > maxResponseBytes || err != nil}`,
+		new:  `cut: len(data) > maxResponseBytes}`,
+	},
+	{
+		desc: "the user of a URL is not redacted", test: "TestRedactDecoded",
+		file: "hooks/request/redact.go",
+		old:  `append(userParts(u.User), u.RawQuery, u.Path)`,
+		new:  `append([]string{}, u.RawQuery, u.Path)`,
+	},
+	{
+		desc: "a user that is sent is not redacted", test: "TestUserOfURL",
+		file: "hooks/request/build.go",
+		old:  `		x.redactor.Add(userParts(user)...)
+`,
+	},
+	{
+		desc: "what is percent-encoded in a secret is not redacted", test: "TestRedactDecoded",
+		file: "hooks/request/redact.go",
+		old:  `decodedForms(v), `,
+	},
+	{
+		desc: "base64 with line breaks is not redacted", test: "TestRedactBrokenLines",
+		file: "hooks/request/redact.go",
+		old:  `		if p.base64 && n > 0 {`,
+		new:  `		if false {`,
+	},
+	{
+		desc: "the error of a preview is not redacted", test: "TestPreview",
+		file: "hooks/request/preview.go",
+		old:  `		return Preview{}, x.cleanError(err)`,
+		new:  `		return Preview{}, err`,
 	},
 	{
 		desc: "the limit of a secret is not checked", test: "TestSecretGoesToItsHosts",
