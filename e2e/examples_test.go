@@ -82,6 +82,7 @@ func serveExample(t *testing.T, rt backend, id string) *example {
 	for _, name := range []string{"registry", "iam"} {
 		require.NoError(t, os.Mkdir(filepath.Join(credentials, name), 0o700))
 		require.NoError(t, os.WriteFile(filepath.Join(credentials, name, "token"), []byte(name+"-token-1\n"), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(credentials, name, "token.allow"), []byte(id+"@127.0.0.1\n"), 0o600))
 	}
 	e.server = install(t, rt, "--hooks-allow", "127.0.0.1", "--credentials-dir", credentials)
 	e.env = append(e.env, "HOSTLER_SECRET_SLACK_URL="+e.services.URL+"/slack/T0/B0", "HOSTLER_SECRET_AUDIT_KEY="+auditKey)

@@ -32,7 +32,7 @@ func TestInstalledHooks(t *testing.T) {
 	requireHelm(t)
 	namespace := c.namespace(t, "restricted")
 	for name, entries := range map[string]object{
-		"credentials":  {"registry-token": "token-from-a-file"},
+		"credentials":  {"registry-token": "token-from-a-file", "registry-limit": "callers@*"},
 		"hook-secrets": {"KEY": "key-from-the-environment", "OTHER": "limited-to-another-host"},
 	} {
 		c.mustDo(t, "POST", "/api/v1/namespaces/"+namespace+"/secrets", object{"metadata": object{"name": name}, "stringData": entries}, nil)
@@ -48,7 +48,7 @@ func TestInstalledHooks(t *testing.T) {
 
 	i := install(t, c, namespace, namespace, fmt.Sprintf(`store: { sqlite: { persistent: false } }
 workloads: { nonRoot: true }
-credentials: { existingSecret: credentials, items: [{ key: registry-token, path: registry/token }] }
+credentials: { existingSecret: credentials, items: [{ key: registry-token, path: registry/token }, { key: registry-limit, path: registry/token.allow }] }
 hooks:
   allow: [%s]
   deny: [169.254.0.0/16]

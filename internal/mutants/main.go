@@ -52,7 +52,7 @@ var groups = []group{
 	{"pool: recovery from failures, and fairness between pools", recoveries},
 	{"Events and those who follow them", events},
 	{"hooks", hookRuns},
-	{"Requests of hooks", hookRequests},
+	{"Requests of hooks", slices.Concat(hookRequests, hookSecrets)},
 	{"hooks/variables", variableRows},
 	{"Workload files", workloadFiles},
 	{"Tools for authors of hooks", tools},
