@@ -21,7 +21,8 @@ import (
 type DB struct {
 	dialect       dialect
 	writer        writer
-	leases        writer // of this server's lease and of others'
+	leases        writer          // of this server's lease and of others'
+	groups        *deliveryGroups // nil where the writer commits all changes together
 	read          *sql.DB
 	buffer        *eventBuffer
 	self          atomic.Pointer[membership.Replica] // this server, once it has registered

@@ -135,33 +135,43 @@ func addDelivery(t *tx, c delivery.Change) error {
 
 // UpdateDelivery changes a delivery with its run.
 func (db *DB) UpdateDelivery(ctx context.Context, m delivery.Transition) (p delivery.Permission, err error) {
-	err = db.writer.update(ctx, func(t *tx) (err error) {
-		if err := lockDelivery(t, m); err != nil {
+	err = errUngrouped
+	if db.groups != nil && isGroupable(m) {
+		err = db.groups.update(ctx, m)
+	}
+	if errors.Is(err, errUngrouped) {
+		err = db.writer.update(ctx, func(t *tx) (err error) {
+			p, err = changeDelivery(t, m)
 			return err
-		}
-		p = delivery.Permission{}
-		d := m.Delivery
-		if !d.State.IsLive() && d.EndedAt == nil {
-			d.EndedAt = &t.now
-		}
-		args, err := updateDelivery.args(&d, t.owner)
-		if err != nil {
-			return err
-		}
-		if err := t.execLater(updateDelivery.text, args...); err != nil {
-			return err
-		}
-		if m.Run != nil {
-			if p, err = updateDeliveryRun(t, *m.Run); err != nil {
-				return err
-			}
-		}
-		return t.addEvents(m.Events...)
-	})
+		})
+	}
 	if err != nil {
 		return p, fmt.Errorf("update delivery %s: %w", m.ID, err)
 	}
 	return p, nil
+}
+
+func changeDelivery(t *tx, m delivery.Transition) (p delivery.Permission, err error) {
+	if err := lockDelivery(t, m); err != nil {
+		return p, err
+	}
+	if err := saveDelivery(t, m.Delivery); err != nil {
+		return p, err
+	}
+	if m.Run != nil {
+		if p, err = updateDeliveryRun(t, *m.Run); err != nil {
+			return p, err
+		}
+	}
+	return p, t.addEvents(m.Events...)
+}
+
+// saveDelivery writes the mutable columns of a record.
+func saveDelivery(t *tx, d delivery.Delivery) error {
+	if !d.State.IsLive() && d.EndedAt == nil {
+		d.EndedAt = &t.now
+	}
+	return execLater(t, updateDelivery, &d, t.owner)
 }
 
 // lockDelivery locks a delivery and returns an error if it must not change as the

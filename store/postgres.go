@@ -84,6 +84,7 @@ func (db *DB) openPostgres(ctx context.Context, dsn string) error {
 	db.closers = append(db.closers, listener.stop)
 	db.lockExclusive = func(ctx context.Context) error { return db.lockPostgres(ctx, config.ConnConfig, schema) }
 	db.writer = &postgresWriter{pool: write, schema: schema, self: &db.self, publish: db.buffer.add, catchUp: db.catchUp}
+	db.groups = &deliveryGroups{writer: db.writer}
 	// Renewals do not wait for a connection that a change uses.
 	db.leases = &postgresWriter{pool: leases, schema: schema, self: &db.self, catchUp: db.catchUp, stopsWithCaller: true}
 	return nil

@@ -73,6 +73,14 @@ func runEvent(r hooks.Run) activity.Event {
 	}
 }
 
+// endEvents returns the events of a run that has ended.
+func endEvents(r hooks.Run) []activity.Event {
+	if len(r.Warnings) > 0 {
+		return []activity.Event{warningEvent(r), runEvent(r)}
+	}
+	return []activity.Event{runEvent(r)}
+}
+
 // warningEvent returns the event of the warnings of a run.
 func warningEvent(r hooks.Run) activity.Event {
 	e := runEvent(r)

@@ -184,11 +184,8 @@ func finishRun(t *tx, r hooks.Run) error {
 			return err
 		}
 	}
-	if n == 1 && len(r.Warnings) > 0 {
-		return t.addEvents(warningEvent(r), runEvent(r))
-	}
 	if n == 1 {
-		return t.addEvents(runEvent(r))
+		return t.addEvents(endEvents(r)...)
 	}
 	var known int
 	if err := t.query(hasRun, r.ID, r.Attempt).Scan(&known); err != nil {

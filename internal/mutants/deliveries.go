@@ -159,6 +159,47 @@ var deliveryStores = []mutation{
 		new:  `		depth = 0 // only events of depth 0 are delivered`,
 	},
 	{
+		desc: "a group of transitions includes one that must not be performed", test: "TestPostgres",
+		file: "store/deliverygroup.go",
+		old:  `	if n != int64(len(group)) {`,
+		new:  `	if n < 0 {`,
+	},
+	{
+		desc: "a group ends attempts that have ended", test: "TestPostgres",
+		file: "store/deliverygroup.go",
+		old:  `	OR w.ends AND d.state = 'running' AND d.owner = $4
+		AND EXISTS`,
+		new: `	OR w.ends AND d.owner = $4
+		OR EXISTS`,
+	},
+	{
+		desc: "the start of a command is performed without a look at its claim", test: "TestIsGroupable",
+		file: "store/deliverygroup.go",
+		old:  `m.Run == nil || m.Run.Kind.Rule().InContainer || `,
+		new:  `m.Run == nil || `,
+	},
+	{
+		desc: "a caller that is gone ends the change of the others", test: "TestDeliveryGroups",
+		file: "store/deliverygroup.go",
+		old:  `g.writer.update(context.WithoutCancel(ctx), `,
+		new:  `g.writer.update(ctx, `,
+	},
+	{
+		desc: "the last transitions wait for a group that nobody performs", test: "TestDeliveryGroups",
+		file: "store/deliverygroup.go",
+		old:  `		g.waiting[0].isFirst = true
+`,
+		new: ``,
+	},
+	{
+		desc: "a caller leaves a change that has begun", test: "TestDeliveryGroups",
+		file: "store/deliverygroup.go",
+		old:  `	if at < 0 || c.isFirst {
+		return false`,
+		new: `	if at < 0 || c.isFirst {
+		return true`,
+	},
+	{
 		desc: "a server changes a delivery that another one attempts", test: "TestPostgresDeliveryOwners",
 		file: "store/deliveries.go",
 		old:  `	if from == delivery.Running && owner != t.owner {`,

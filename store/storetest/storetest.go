@@ -116,6 +116,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"event hook sees what comes after its file", eventHooks},
 		{"deliveries are added with the cursor", fanOut},
 		{"delivery and its attempts change together", deliveryLife},
+		{"deliveries that change at once are independent", deliveriesAtOnce},
 		{"command of an event hook starts in no other claim", deliveryCommands},
 		{"debounced events are delivered once", deliveryDebounce},
 		{"full queues discard tenants' events", deliveryExcess},
