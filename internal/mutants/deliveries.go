@@ -167,7 +167,7 @@ var deliveryStores = []mutation{
 	{
 		desc: "a group ends attempts that have ended", test: "TestPostgres",
 		file: "store/deliverygroup.go",
-		old:  `	OR w.ends AND d.state = 'running' AND d.owner = $4
+		old: `	OR w.ends AND d.state = 'running' AND d.owner = $4
 		AND EXISTS`,
 		new: `	OR w.ends AND d.owner = $4
 		OR EXISTS`,
@@ -187,14 +187,14 @@ var deliveryStores = []mutation{
 	{
 		desc: "the last transitions wait for a group that nobody performs", test: "TestDeliveryGroups",
 		file: "store/deliverygroup.go",
-		old:  `		g.waiting[0].isFirst = true
+		old: `		g.waiting[0].isFirst = true
 `,
 		new: ``,
 	},
 	{
 		desc: "a caller leaves a change that has begun", test: "TestDeliveryGroups",
 		file: "store/deliverygroup.go",
-		old:  `	if at < 0 || c.isFirst {
+		old: `	if at < 0 || c.isFirst {
 		return false`,
 		new: `	if at < 0 || c.isFirst {
 		return true`,
