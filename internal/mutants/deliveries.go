@@ -185,7 +185,7 @@ var deliveryStores = []mutation{
 		new:  `g.writer.update(ctx, `,
 	},
 	{
-		desc: "the last transitions wait for a group that nobody performs", test: "TestDeliveryGroups",
+		desc: "the last transitions wait for a group that no caller performs", test: "TestDeliveryGroups",
 		file: "store/deliverygroup.go",
 		old: `		g.waiting[0].isFirst = true
 `,
