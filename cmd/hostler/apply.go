@@ -59,7 +59,8 @@ func applyFile(ctx context.Context, cmd *cobra.Command, c *client.Client, r *rem
 	if err != nil {
 		return err
 	}
-	for _, n := range applied.Notes {
+	invalid, _ := w.Lint(name)
+	for _, n := range append(applied.Notes, invalidCommands(invalid)...) {
 		n.File = name
 		if _, err := fmt.Fprintln(cmd.ErrOrStderr(), workload.Note(n)); err != nil {
 			return err
@@ -69,6 +70,15 @@ func applyFile(ctx context.Context, cmd *cobra.Command, c *client.Client, r *rem
 		_, err := fmt.Fprintf(out, "workload %s %s (revision %s)\n", applied.ID, applySummary(applied), applied.Revision)
 		return err
 	})
+}
+
+// invalidCommands returns what validate calls errors and the server accepts.
+func invalidCommands(all workload.ValidationErrors) []client.ValidationError {
+	var notes []client.ValidationError
+	for _, e := range all {
+		notes = append(notes, client.ValidationError(e))
+	}
+	return notes
 }
 
 // applySummary returns what applying did, in one word.

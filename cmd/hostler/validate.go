@@ -33,6 +33,10 @@ directory has no files.
 A workload that copies hooks (hooks_from) is checked with them if the other
 workload is in one of the files.
 
+Commands and scripts of hooks are read as sh, bash or mksh reads them: a script
+that its shell does not accept is an error, and so is a forbidden command in a
+script that is the value of a point. Elsewhere that is a note.
+
 Notes about a valid file, such as what another format means differently, begin
 with "note:" after the position. With --strict they are errors too. --verbose
 adds the result of each file, and how long the hooks of each point can take at

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -133,7 +135,22 @@ func (v *validation) checkFile(name string) *checkedFile {
 	for _, n := range w.Notes {
 		f.add(isNote, workload.ValidationError(n))
 	}
+	f.lint()
+	slices.SortStableFunc(f.findings, func(a, b finding) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
 	return f
+}
+
+// lint judges the commands and scripts of the hooks.
+func (f *checkedFile) lint() {
+	invalid, notes := f.workload.Lint(f.name)
+	for _, e := range invalid {
+		f.add(isError, e)
+	}
+	for _, n := range notes {
+		f.add(isNote, workload.ValidationError(n))
+	}
 }
 
 // checkSeeds checks what only the directory of the file shows.

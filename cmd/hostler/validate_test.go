@@ -103,3 +103,24 @@ func TestValidateCopiedHooks(t *testing.T) {
 	require.Equal(t, exitOK, code)
 	require.Contains(t, out, "same/a.yaml:1:5: note: id: is also that of a.yaml")
 }
+
+// Commands and scripts are judged by validate. The server accepts them, and
+// apply prints what is an error.
+func TestValidateCommands(t *testing.T) {
+	serveTestBackend(t)
+	writeFiles(t, map[string]string{
+		"note.yaml":  "id: a\nimage: x\nhooks:\n  post_claim:\n    - command: [rm, -rf, x]\n",
+		"error.yaml": "id: b\nimage: x\nhooks:\n  post_claim:\n    - script: |\n        if a; then\n          b\n",
+	})
+	code, out, _ := hostler(t, "", "validate", "note.yaml")
+	require.Equal(t, exitOK, code)
+	require.Contains(t, out, "note.yaml:5:17: note: hooks.post_claim[0].command[0]: has rm -rf")
+	code, _, _ = hostler(t, "", "validate", "--strict", "note.yaml")
+	require.Equal(t, exitFailure, code)
+	code, out, _ = hostler(t, "", "validate", "error.yaml")
+	require.Equal(t, exitFailure, code)
+	require.Contains(t, out, "error.yaml:6:9: hooks.post_claim[0].script: is not valid for its shell: ")
+	code, _, errOut := hostler(t, "", "apply", "-f", "error.yaml")
+	require.Equal(t, exitOK, code)
+	require.Contains(t, errOut, "error.yaml:6:9: note: hooks.post_claim[0].script: is not valid for its shell: ")
+}
