@@ -69,6 +69,7 @@ type (
 
 	// ClaimReleasedData is the data of ClaimReleased.
 	ClaimReleasedData struct {
+		ExitCode *int               `json:"exit_code,omitempty" doc:"The exit code of the main process, if it ended before the release."`
 		Reason   string             `json:"reason"`
 		Timings  map[string]float64 `json:"timings" doc:"Milliseconds of each step."`
 		Warnings []string           `json:"warnings"`

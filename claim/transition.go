@@ -105,11 +105,8 @@ func Retain(id, message string, data activity.ClaimReleaseFailedData) Transition
 }
 
 // Finish ends a claim whose release is done.
-func Finish(id, reason string, warnings []string, timings map[string]float64) Transition {
-	return newTransition(finish, id, activity.Event{
-		Message: "claim is released: " + reason,
-		Data:    activity.Data(activity.ClaimReleasedData{Reason: reason, Warnings: warnings, Timings: timings}),
-	})
+func Finish(id string, data activity.ClaimReleasedData) Transition {
+	return newTransition(finish, id, activity.Event{Message: "claim is released: " + data.Reason, Data: activity.Data(data)})
 }
 
 // End ends a claim of a restored database, in any live state, without a

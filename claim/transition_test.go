@@ -32,7 +32,7 @@ func TestTransitionsHaveEveryState(t *testing.T) {
 func TestTransitionEvents(t *testing.T) {
 	all := map[string]Transition{
 		activate: Activate("c", Fresh, nil), fail: Fail("c", "why"), beginRelease: BeginRelease("c", "why", false),
-		retain: Retain("c", "why", activity.ClaimReleaseFailedData{}), finish: Finish("c", "why", nil, nil),
+		retain: Retain("c", "why", activity.ClaimReleaseFailedData{}), finish: Finish("c", activity.ClaimReleasedData{Reason: "why"}),
 		"end active": End("c", Active, "why"), "end pending": End("c", Pending, "why"),
 	}
 	for name, m := range all {

@@ -223,7 +223,8 @@ func TestFailedDownloadReturnsContainer(t *testing.T) {
 	})
 }
 
-// The state of a container that exited before its release is uploaded.
+// The state of a container that exited before its release is uploaded. The event
+// of the release has the exit code, and that of another container none.
 func TestUploadFromExitedContainer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -232,7 +233,12 @@ func TestUploadFromExitedContainer(t *testing.T) {
 		execTestprog(h, c, "write", "/data/note", "x")
 		h.RT.Kill(c.Container)
 		h.Release(c)
-		require.Equal(t, "x", execTestprog(h, h.Claim("w", "ada"), "read", "/data/note"))
+		next := h.Claim("w", "ada")
+		require.Equal(t, "x", execTestprog(h, next, "read", "/data/note"))
+		h.Release(next)
+		released := h.Events(activity.ClaimReleased)
+		require.Contains(t, string(released[0].Data), `"exit_code":137`)
+		require.NotContains(t, string(released[1].Data), "exit_code")
 	})
 }
 

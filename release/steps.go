@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/internal/flow"
@@ -27,6 +28,7 @@ type operation struct {
 	container      pool.Container
 	runs           []hooks.Run // of pre_release
 	warnings       []string
+	exitCode       *int   // of the main process, if it ended before the release
 	unusable       string // why the container cannot be reused, found by a step
 	disposition    disposition
 	processesEnded bool   // its processes were stopped for the upload
@@ -128,6 +130,9 @@ func (op *operation) preRelease(ctx context.Context) error {
 	}
 	subject := op.claim.Subject()
 	subject.Protocol, subject.HasExited = op.container.Protocol, op.container.Health == pool.Exited
+	if subject.HasExited {
+		op.exitCode = op.readExitCode(ctx)
+	}
 	outcome, err := op.runner.Fire(ctx, hooks.PreRelease, op.w, subject)
 	op.runs = outcome.Runs
 	op.warnings = append(op.warnings, outcome.Warnings...)
@@ -135,6 +140,16 @@ func (op *operation) preRelease(ctx context.Context) error {
 		op.unusable = outcome.Tainted
 	}
 	return err
+}
+
+// readExitCode returns the exit code of a main process that has exited, or nil if
+// the engine does not know it.
+func (op *operation) readExitCode(ctx context.Context) *int {
+	status, err := op.rt.Status(ctx, op.claim.Container)
+	if err != nil || status.State != runtime.Exited {
+		return nil
+	}
+	return &status.ExitCode
 }
 
 // restartOrDispose decides whether the container can return to the pool, and
@@ -201,7 +216,9 @@ func (op *operation) facts(ctx context.Context) (facts, error) {
 func (op *operation) markReleased(ctx context.Context) error {
 	now := time.Now().UTC()
 	lost := op.lossEvents()
-	finish := claim.Finish(op.claim.ID, op.request.Reason, op.warnings, op.flow.Timings)
+	finish := claim.Finish(op.claim.ID, activity.ClaimReleasedData{
+		ExitCode: op.exitCode, Reason: op.request.Reason, Warnings: op.warnings, Timings: op.flow.Timings,
+	})
 	finish.Events = append(lost, finish.Events...)
 	finish.Container = &pool.Transition{}
 	finish.Set = func(c *claim.Claim) {

@@ -44,6 +44,9 @@ func variablesOf(e Envelope) map[string]string {
 		"EVENT_MESSAGE": e.Message, "EVENT_DATA": string(e.Data), "POINT": "",
 		"PHASE": phases[e.Type].now, "PREVIOUS_PHASE": phases[e.Type].before,
 	}
+	if failures, _ := hooks.EventAliasOf("error"); slices.Contains(failures.Types, e.Type) {
+		all["ERROR_MESSAGE"] = e.Message
+	}
 	var data struct {
 		ExitCode  *int   `json:"exit_code"`
 		OOMKilled *bool  `json:"oom_killed"`
@@ -68,6 +71,7 @@ var phases = map[string]struct{ now, before string }{
 	"container.creating":   {"provisioning", ""},
 	"container.created":    {"running", "starting"},
 	"container.claimed":    {"running", "running"},
+	"container.wiped":      {"running", "running"},
 	"container.released":   {"running", "running"},
 	"container.died":       {"error", "running"},
 	"container.destroying": {"stopping", "running"},
@@ -77,6 +81,7 @@ var phases = map[string]struct{ now, before string }{
 	"claim.failed":         {"error", "starting"},
 	"claim.releasing":      {"stopping", "running"},
 	"claim.released":       {"stopped", "stopping"},
+	"claim.release_failed": {"error", "stopping"},
 }
 
 // eventHookTimeout is how long AwaitEventHooks waits. The commands are canceled

@@ -14,8 +14,10 @@ const (
 	AtPostClaim   When = "at post_claim"
 	AtPreRelease  When = "at pre_release, and for the release of a claim"
 	OfStateChange When = "at points, and for events of phase-change"
+	OfPhaseEvent  When = "for events of phase-change"
 	OfExit        When = "after the main process ended"
 	OfEvent       When = "for events"
+	OfError       When = "for events of error"
 	OfAgentEvent  When = "for events that a tenant published, if it sent the value"
 	OfWait        When = "at wait points"
 	OfSignal      When = "at wait_signal"
@@ -62,7 +64,7 @@ var rules = []Rule{
 	{Name: "EVENT_TYPE", Class: Trusted, Type: Text, When: Always, Aliases: []string{"EVENT"}, Doc: "The event's type, or the point."},
 	{Name: "EVENT_SEQ", Class: Trusted, Type: Number, When: OfEvent, Doc: "The event's number, which grows."},
 	{Name: "PHASE", Class: Trusted, Type: Text, When: OfStateChange, Doc: "The state after the change: provisioning, starting, running, stopping, stopped or error."},
-	{Name: "PREVIOUS_PHASE", Class: Trusted, Type: Text, When: OfStateChange, Doc: "The state before the change."},
+	{Name: "PREVIOUS_PHASE", Class: Trusted, Type: Text, When: OfPhaseEvent, Doc: "The state before the change."},
 	{Name: "EXIT_CODE", Class: Trusted, Type: Number, When: OfExit, Doc: "The exit code of the main process."},
 	{Name: "SIGNAL", Class: Trusted, Type: Text, When: OfExit, Doc: "The signal that ended the main process."},
 	{Name: "OOM_KILLED", Class: Trusted, Type: Boolean, When: OfExit, Doc: "Whether the out-of-memory killer ended a process: true or false."},
@@ -77,7 +79,7 @@ var rules = []Rule{
 	{Name: "TASK_SUMMARY", Type: Text, When: OfAgentEvent, Doc: "A summary of the task."},
 	{Name: "ASSISTANT_TEXT", Type: Text, When: OfAgentEvent, Doc: "The text of a model."},
 	{Name: "TOOL_NAME", Type: Text, When: OfAgentEvent, Doc: "The tool that is used."},
-	{Name: "ERROR_MESSAGE", Type: Text, When: OfEvent, Doc: "The event's error."},
+	{Name: "ERROR_MESSAGE", Type: Text, When: OfError, Doc: "The message of the error."},
 	{Name: "ACTIVITY", Type: Text, When: OfAgentEvent, Doc: "The activity after the change."},
 	{Name: "PREVIOUS_ACTIVITY", Type: Text, When: OfAgentEvent, Doc: "The activity before the change."},
 	{Name: "LIMIT_NAME", Type: Text, When: OfAgentEvent, Doc: "The limit that was exceeded."},

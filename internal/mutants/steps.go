@@ -53,8 +53,8 @@ var steps = []mutation{
 	{
 		desc: "the event of a release has no warnings", test: "TestUploadAfterFailedPreRelease",
 		file: "release/steps.go",
-		old:  `claim.Finish(op.claim.ID, op.request.Reason, op.warnings, op.flow.Timings)`,
-		new:  `claim.Finish(op.claim.ID, op.request.Reason, nil, op.flow.Timings)`,
+		old:  `Warnings: op.warnings, Timings: op.flow.Timings,`,
+		new:  `Timings: op.flow.Timings,`,
 	},
 	{
 		desc: "the output of a hook is dropped", test: "TestRunRecordIsComplete",

@@ -66,7 +66,7 @@ func releasingTransition(id string) claim.Transition {
 }
 
 func releasedTransition(id string) claim.Transition {
-	m := claim.Finish(id, "test", nil, nil)
+	m := claim.Finish(id, activity.ClaimReleasedData{Reason: "test"})
 	container := pool.Return("test", func(*pool.Container) {})
 	m.Container = &container
 	return m

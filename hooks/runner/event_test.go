@@ -1,0 +1,71 @@
+package runner
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/hooks/variables"
+	"github.com/hostler/hostler/workload"
+)
+
+// The variables of an event hook are those of the event: when it was recorded,
+// the state after and before it, how the main process ended, and what failed.
+func TestEventVariables(t *testing.T) {
+	code := 3
+	recorded := time.Date(2026, 1, 2, 3, 4, 5, 6e6, time.FixedZone("", 3600))
+	common := map[string]string{"TIMESTAMP": "2026-01-02T02:04:05.006Z", "EVENT_SEQ": "7", "POINT": "", "CONTAINER_ID": "c", "TENANT_ID": "ada"}
+	for _, test := range []struct {
+		event activity.Type
+		data  any
+		want  map[string]string
+	}{
+		{activity.ContainerCreating, nil, map[string]string{"PHASE": "provisioning", "PREVIOUS_PHASE": "", "ERROR_MESSAGE": ""}},
+		{activity.ContainerDied, activity.ContainerDiedData{ExitCode: 3, OOMKilled: true}, map[string]string{
+			"PHASE": "error", "PREVIOUS_PHASE": "running", "ERROR_MESSAGE": "why", "EXIT_CODE": "3", "OOM_KILLED": "true",
+		}},
+		{activity.ClaimFailed, activity.ReasonData{Reason: "r"}, map[string]string{
+			"PHASE": "error", "PREVIOUS_PHASE": "starting", "ERROR_MESSAGE": "why", "EVENT_MESSAGE": "why", "EXIT_CODE": "",
+		}},
+		{activity.ClaimActivated, activity.ClaimActivatedData{Source: "fresh"}, map[string]string{"PHASE": "running", "CLAIM_SOURCE": "fresh", "ERROR_MESSAGE": ""}},
+		{activity.ClaimReleased, activity.ClaimReleasedData{Reason: "idle", ExitCode: &code}, map[string]string{
+			"PHASE": "stopped", "PREVIOUS_PHASE": "stopping", "RELEASE_REASON": "idle", "EXIT_CODE": "3",
+		}},
+		{activity.ContainerUnhealthy, nil, map[string]string{"PHASE": "", "ERROR_MESSAGE": "why"}},
+	} {
+		e := Envelope{Type: string(test.event), Timestamp: recorded, Seq: 7, Message: "why", Container: "c", Tenant: "ada"}
+		if test.data != nil {
+			e.Data = activity.Data(test.data)
+		}
+		r := New(nil, &fakeRecorder{}, nil, nil)
+		a, err := r.EventAttempt(t.Context(), hooks.Hook{Action: hooks.Command{}}, hooks.Run{ID: "r", Container: "c", Tenant: "ada", Event: string(test.event)},
+			&workload.Workload{}, e)
+		require.NoError(t, err)
+		for _, want := range []map[string]string{common, test.want} {
+			for name, text := range want {
+				value, ok := a.Lookup(name)
+				require.True(t, ok, name)
+				require.Equal(t, text, value.Text, "%s of %s", name, test.event)
+			}
+		}
+		value, _ := a.Lookup("ERROR_MESSAGE")
+		require.Equal(t, variables.Untrusted, value.Class, "a tenant can cause the text")
+		var envelope Envelope
+		require.NoError(t, json.Unmarshal(a.Envelope, &envelope))
+		require.Equal(t, "r", envelope.RunID)
+	}
+}
+
+// Every change of state has a phase.
+func TestEveryStateChangeHasItsPhase(t *testing.T) {
+	changes, ok := hooks.EventAliasOf("phase-change")
+	require.True(t, ok)
+	for _, e := range changes.Types {
+		require.Contains(t, []string{"provisioning", "starting", "running", "stopping", "stopped", "error"}, phases[e].now, e)
+	}
+	require.Len(t, phases, len(changes.Types))
+}
