@@ -3,6 +3,7 @@ package claim_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/hostler/hostler/e2e/flowtest"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/store"
+	"github.com/hostler/hostler/workload"
 )
 
 // interruptedStore is a store that is unavailable for a minute from the end of
@@ -76,4 +78,38 @@ func TestUnrecordedHookRunEndsWithClaim(t *testing.T) {
 		cancel()
 		require.NoError(t, <-done)
 	})
+}
+
+// A claim whose hooks had begun continues with their file, also if the workload
+// was applied since, without hooks at that point.
+func TestCrashBeforeHooksAreRemoved(t *testing.T) {
+	for _, p := range []hooks.Point{hooks.PostStart, hooks.PostClaim} {
+		synctest.Test(t, func(t *testing.T) {
+			h := flowtest.New(t)
+			source := flowtest.Edit(smallWorkload(1), "min_idle: 0", "min_idle: 1")
+			hooked := source + fmt.Sprintf("hooks: { %s: [{ name: a, builtin: log }, { name: b, builtin: log }] }\n", p)
+			revision := h.Apply(hooked).Record.Revision
+			h.AwaitIdle("w", 1)
+			c, err := h.DB.Reserve(t.Context(), claim.Reservation{Claim: "partial", Workload: "w", Tenant: "ada", Revision: revision})
+			require.NoError(t, err)
+			begun := hooks.Run{
+				ID: "0", Attempt: 1, Hook: "a", Point: p, Kind: hooks.KindBuiltin, Workload: "w", Container: c.Container, Claim: c.ID, Tenant: "ada",
+				File: workload.FileID([]byte(hooked)), StartedAt: time.Now(),
+			}
+			require.NoError(t, h.DB.RunStarted(t.Context(), begun))
+			begun.State = hooks.Succeeded
+			require.NoError(t, h.DB.RunEnded(t.Context(), begun))
+			require.Equal(t, revision, h.Apply(source).Record.Revision)
+			h.Restart()
+			synctest.Wait()
+			c, err = h.DB.Claim(t.Context(), c.ID)
+			require.NoError(t, err)
+			require.Equal(t, claim.Active, c.State)
+			runs, err := h.DB.Runs(t.Context(), hooks.RunFilter{Claim: c.ID})
+			require.NoError(t, err)
+			require.Len(t, runs, 2)
+			require.Equal(t, "b", runs[1].Hook)
+			require.Equal(t, hooks.Succeeded, runs[1].State)
+		})
+	}
 }

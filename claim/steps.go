@@ -131,7 +131,7 @@ func (a *acquisition) touch(ctx context.Context) (Claim, bool, error) {
 // needsPostStart reports whether the claim fires post_start: it has restarted
 // the main process, or a server that has terminated began the point.
 func (a *acquisition) needsPostStart() bool {
-	return (a.restarted || a.started[hooks.PostStart]) && len(a.w.Hooks[hooks.PostStart]) > 0
+	return a.started[hooks.PostStart] || a.restarted && len(a.w.Hooks[hooks.PostStart]) > 0
 }
 
 // postStart runs the post_start hooks after a restart, once for the claim.

@@ -159,3 +159,28 @@ func TestTakeoverLeavesDeliveries(t *testing.T) {
 		h.Release(c)
 	})
 }
+
+// The removal of a container waits for the command of an event hook in it: one
+// hook runs in a container at a time.
+func TestRemovalAwaitsCommands(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		defer deliverOn(t, h)()
+		h.Apply(flowtest.Edit(commandWorkload, "claim.activated], command: [sleep, 20m], timeout: 2m, grace: 0s", "container.created], command: [box, ignore-term], timeout: 2m, grace: 10s") +
+			"  pre_destroy: [{ command: [box, echo, bye] }]\n")
+		h.AwaitIdle("w", 1)
+		<-time.After(time.Second)
+		synctest.Wait()
+		d := deliveriesOf(t, h)[0]
+		require.Equal(t, delivery.Running, d.State)
+		require.NoError(t, h.Pools.DestroyContainer(t.Context(), d.Container, false))
+		<-time.After(time.Minute)
+		synctest.Wait()
+		runs, err := h.DB.Runs(t.Context(), hooks.RunFilter{Container: d.Container})
+		require.NoError(t, err)
+		require.Len(t, runs, 2)
+		require.Equal(t, hooks.Cancelled, runs[0].State)
+		require.Equal(t, hooks.Succeeded, runs[1].State)
+		require.False(t, runs[1].StartedAt.Before(*runs[0].EndedAt), "%s: both run at once", runs[1].StartedAt)
+	})
+}

@@ -140,9 +140,8 @@ func (p *Provisioner) beginDestroy(ctx context.Context, id string, from []State,
 // remaining time is the container's grace period.
 func (p *Provisioner) destroy(ctx context.Context, c Container, w *workload.Workload, onStopping func()) error {
 	p.health.Forget(c.ID)
-	hasHooks := func() bool { return w != nil && len(w.Hooks[hooks.PreDestroy]) > 0 }
 	err := flow.Run(ctx, "destroy",
-		flow.Step{Name: string(hooks.PreDestroy), When: hasHooks, Do: func(ctx context.Context) error {
+		flow.Step{Name: string(hooks.PreDestroy), When: func() bool { return w != nil }, Do: func(ctx context.Context) error {
 			return p.preDestroy(ctx, c, w)
 		}},
 		flow.Step{Name: "remove", Do: func(ctx context.Context) error {

@@ -26,6 +26,7 @@ type operation struct {
 	discard        *atomic.Bool // set by any caller of the release
 	w              *workload.Workload
 	container      pool.Container
+	isFirst        bool        // no flow has released the claim before
 	runs           []hooks.Run // of pre_release
 	warnings       []string
 	exitCode       *int   // of the main process, if it ended before the release
@@ -65,6 +66,7 @@ func (op *operation) markReleasing(ctx context.Context) error {
 		begin.If = op.request.OnlyIf
 		begin.Set = func(c *claim.Claim) {
 			failed = c.Reason
+			op.isFirst = c.State == claim.Active
 			c.Reason, c.RetryAt = op.request.Reason, nil
 			c.Discard = c.Discard || op.discard.Load()
 		}
@@ -129,6 +131,7 @@ func (op *operation) preRelease(ctx context.Context) error {
 		op.unusable = tainted
 	}
 	subject := op.claim.Subject()
+	subject.NoPriorRuns = op.isFirst
 	subject.Protocol, subject.HasExited = op.container.Protocol, op.container.Health == pool.Exited
 	if subject.HasExited {
 		op.exitCode = op.readExitCode(ctx)

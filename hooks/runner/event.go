@@ -92,13 +92,14 @@ const eventHookTimeout = time.Minute
 // on record. A flow calls it when its transition is recorded: no such command
 // starts after that, and one that runs is canceled because of the transition's
 // event. If one does not end, tainted is why the container must not be used
-// again. Without such hooks in the workload it does nothing.
+// again. Without such hooks in the workload it does nothing. It returns an error
+// if a record cannot be read, or if ctx ends.
 func (r *Runner) AwaitEventHooks(ctx context.Context, container string, all []hooks.EventHook) (tainted string, err error) {
 	inContainer := func(h hooks.EventHook) bool { return h.Action.Kind().Rule().InContainer }
 	if !slices.ContainsFunc(all, inContainer) {
 		return "", nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, eventHookTimeout)
+	waiting, cancel := context.WithTimeout(ctx, eventHookTimeout)
 	defer cancel()
 	for polls := eventHookPolls.Retries(); ; {
 		runs, err := r.recorder.Runs(ctx, hooks.RunFilter{Container: container, States: []hooks.RunState{hooks.Running}, NoOutput: true})
@@ -109,9 +110,13 @@ func (r *Runner) AwaitEventHooks(ctx context.Context, container string, all []ho
 		if i < 0 {
 			return "", nil
 		}
-		if polls.Sleep(ctx) != nil {
-			return fmt.Sprintf("event hook %q has not ended", runs[i].Hook), nil
+		if polls.Sleep(waiting) == nil {
+			continue
 		}
+		if ctx.Err() != nil {
+			return "", context.Cause(ctx)
+		}
+		return fmt.Sprintf("event hook %q has not ended", runs[i].Hook), nil
 	}
 }
 

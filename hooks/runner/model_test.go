@@ -224,8 +224,26 @@ func TestResumeWithFile(t *testing.T) {
 	require.Equal(t, []string{"start audit.1 running", "end audit.1 succeeded"}, rec.trace)
 	require.Equal(t, "old", out.Runs[1].File)
 
+	// Also if there are none at that point any more.
+	rec.trace, x.results = nil, []Result{{State: hooks.Succeeded}}
+	_, err = New(nil, rec, Executors{hooks.KindHTTP: x}, files{"old": old}).Fire(t.Context(), hooks.PostClaim, &workload.Workload{File: "new"}, Subject{Container: "k"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"start audit.1 running", "end audit.1 succeeded"}, rec.trace)
+
 	// A file that cannot be read fails the flow, which is retried.
 	_, err = New(nil, rec, Executors{hooks.KindHTTP: x}, files{}).Fire(t.Context(), hooks.PostClaim, current, Subject{Container: "k"})
 	require.ErrorContains(t, err, "read the file that post_claim began with: no such file")
 	require.Len(t, rec.trace, 2)
+}
+
+// The condition of a hook is checked once: if the hook has begun and failed, a
+// condition that is false since then does not make the point a success.
+func TestConditionOfBegunHook(t *testing.T) {
+	h := newRequest(t, "a", "")
+	h.Condition = condition(t, "KEY != done")
+	failed := hooks.Run{ID: "r", Hook: "a", Point: hooks.PostClaim, Attempt: 1, State: hooks.Failed, Kind: hooks.KindHTTP}
+	// Another hook has captured the name since.
+	other := hooks.Run{ID: "s", Hook: "e", Index: 9, Attempt: 1, State: hooks.Succeeded, Kind: hooks.KindHTTP, Values: map[string]string{"KEY": "done"}}
+	_, err := fire(t, &receiver{}, &fakeRecorder{prior: []hooks.Run{failed, other}}, hooks.PostClaim, Subject{Container: "k"}, runtime.Running, h)
+	require.ErrorContains(t, err, "failed")
 }

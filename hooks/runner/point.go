@@ -29,7 +29,7 @@ func (r *Runner) run(ctx context.Context, p hooks.Point, hs []hooks.Hook, s Subj
 		}
 		run := newRun(p, h, i, s)
 		src.trusted = trustedOf(run, s)
-		reason := cmp.Or(ended, skipReason(h, stopped, src))
+		reason := cmp.Or(ended, skipReason(h, stopped, src, len(prior[i]) > 0))
 		var attempts []hooks.Run
 		if reason != "" {
 			attempts, err = r.skipHook(ctx, h, run, reason, prior[i])
@@ -53,11 +53,14 @@ func (r *Runner) run(ctx context.Context, p hooks.Point, hs []hooks.Hook, s Subj
 }
 
 // skipReason returns why a hook is not run, or "". stopped is why the container
-// cannot run commands.
-func skipReason(h hooks.Hook, stopped string, src source) string {
+// cannot run commands. begun reports whether an earlier flow began the hook: its
+// condition was checked then.
+func skipReason(h hooks.Hook, stopped string, src source, begun bool) string {
 	switch {
 	case stopped != "" && runsInContainer(h):
 		return stopped
+	case begun:
+		return ""
 	case !h.Condition.Holds(src.lookup):
 		return "its condition is false: " + h.Condition.String()
 	}

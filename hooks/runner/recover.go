@@ -18,24 +18,21 @@ func (r *Runner) HasStarted(ctx context.Context, p hooks.Point, s Subject) (bool
 // awaitIdle waits until no hook runs in the container. Another server may end
 // the claim, or begin to destroy the container, while a hook runs. The run is
 // then recorded as Unknown, and only the container knows whether it has ended.
-// awaitIdle starts nothing and changes no record. hs are all hooks of the
-// container's workload. It returns an error if a record cannot be read, if the
-// engine is unavailable, or if ctx ends.
-func (r *Runner) awaitIdle(ctx context.Context, container string, hs map[hooks.Point][]hooks.Hook) error {
+// awaitIdle starts nothing and changes no record. It returns an error if a record
+// cannot be read, if the engine is unavailable, or if ctx ends.
+func (r *Runner) awaitIdle(ctx context.Context, container string) error {
 	runs, err := r.recorder.Runs(ctx, hooks.RunFilter{Container: container, States: []hooks.RunState{hooks.Running, hooks.Unknown}, NoOutput: true})
 	if err != nil {
 		return fmt.Errorf("list the hook runs of the container: %w", err)
 	}
 	for _, run := range runs {
-		if run.Index >= len(hs[run.Point]) {
-			continue // not a hook of this workload
-		}
-		h := hs[run.Point][run.Index]
 		if !run.Kind.Rule().InContainer {
 			continue // nothing of it is in the container
 		}
-		x := r.executors.of(h.Action.Kind())
-		res := recovered(run, func() Result { return x.WaitResult(ctx, queryOf(h, run)) })
+		x := r.executors.of(run.Kind)
+		// The file that the hook is from may be another one than the flow's.
+		longest := hooks.Hook{Timeout: hooks.MaxTimeout}
+		res := recovered(run, func() Result { return x.WaitResult(ctx, queryOf(longest, run)) })
 		if isUnavailable(res.Err) || ctx.Err() != nil {
 			return fmt.Errorf("wait for hook %q of %s: %w", run.Hook, run.Point, errors.Join(res.Err, context.Cause(ctx)))
 		}

@@ -190,3 +190,22 @@ func TestMarkUnknown(t *testing.T) {
 	broken := errors.New("no answer")
 	require.ErrorIs(t, newRunner(nil, rec).MarkUnknown(t.Context(), ids, func(context.Context, hooks.Run) (bool, error) { return false, broken }), broken)
 }
+
+// A flow that is canceled while it waits for the command of an event hook ends
+// with the cause, and the container stays usable. After the longest wait it does
+// not.
+func TestCanceledFlowTaintsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rec := &fakeRecorder{prior: []hooks.Run{{ID: "r", Hook: "e", Event: "claim.activated", Kind: hooks.KindCommand, State: hooks.Running}}}
+		all := []hooks.EventHook{{Hook: newHook("e", hooks.Continue, 0)}}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		stopped := errors.New("the server stops")
+		time.AfterFunc(time.Second, func() { cancel(stopped) })
+		tainted, err := newRunner(nil, rec).AwaitEventHooks(ctx, "k", all)
+		require.ErrorIs(t, err, stopped)
+		require.Empty(t, tainted)
+		tainted, err = newRunner(nil, rec).AwaitEventHooks(t.Context(), "k", all)
+		require.NoError(t, err)
+		require.Equal(t, `event hook "e" has not ended`, tainted)
+	})
+}

@@ -87,7 +87,7 @@ type Outcome struct {
 
 // Fire runs the hooks of a point one after another according to their policies
 // and to the rule of the point. w is the workload that the container is of.
-// Without hooks at p, Fire does nothing.
+// If there are no hooks at p, and no earlier flow began it, Fire does nothing.
 //
 // Fire resumes the attempts of an earlier flow, perhaps of an earlier server,
 // from their records: a hook that has ended is not run again, the result of a
@@ -99,12 +99,12 @@ type Outcome struct {
 // Any other error means that a record could not be read or written or that the
 // engine is unavailable: the flow must be retried.
 func (r *Runner) Fire(ctx context.Context, p hooks.Point, w *workload.Workload, s Subject) (Outcome, error) {
-	if len(w.Hooks[p]) == 0 {
-		return Outcome{Warnings: []string{}}, nil
-	}
 	w, prior, err := r.begunWith(ctx, p, w, s)
 	if err != nil {
 		return Outcome{}, err
+	}
+	if len(w.Hooks[p]) == 0 {
+		return Outcome{Warnings: []string{}}, nil
 	}
 	hs, rule := w.Hooks[p], p.Rule()
 	s.workload = w
@@ -115,7 +115,7 @@ func (r *Runner) Fire(ctx context.Context, p hooks.Point, w *workload.Workload, 
 		}
 	}
 	if rule.AwaitsOthers && inContainer && stopped == "" {
-		if err := r.awaitIdle(ctx, s.Container, w.Hooks); err != nil {
+		if err := r.awaitIdle(ctx, s.Container); err != nil {
 			return Outcome{}, err
 		}
 	}

@@ -3,6 +3,50 @@ package main
 // hookRuns are mutations of packages hooks and hooks/runner.
 var hookRuns = []mutation{
 	{
+		desc: "a point that was begun ends if the file has no hooks at it any more", test: "TestResumeWithFile",
+		file: "hooks/runner/runner.go",
+		old:  `	w, prior, err := r.begunWith(`,
+		new: `	if len(w.Hooks[p]) == 0 {
+		return Outcome{Warnings: []string{}}, nil
+	}
+	w, prior, err := r.begunWith(`,
+	},
+	{
+		desc: "the condition of a hook that was begun is checked again", test: "TestConditionOfBegunHook",
+		file: "hooks/runner/point.go",
+		old: `	case begun:
+		return ""
+`,
+		new: ``,
+	},
+	{
+		desc: "a removal does not wait for the commands of event hooks", test: "TestRemovalAwaitsCommands", pkg: "delivery",
+		file: "hooks/runner/recover.go",
+		old:  `if !run.Kind.Rule().InContainer {`,
+		new:  `if !run.Kind.Rule().InContainer || run.Event != "" {`,
+	},
+	{
+		desc: "a container is destroyed because its flow was canceled while a command ran", test: "TestCanceledFlowTaintsNothing",
+		file: "hooks/runner/event.go",
+		old: `		if ctx.Err() != nil {
+			return "", context.Cause(ctx)
+		}
+`,
+		new: ``,
+	},
+	{
+		desc: "a removal that is resumed skips hooks that the file does not have any more", test: "TestPreDestroyKeepsItsFile", pkg: "pool",
+		file: "pool/provisioner.go",
+		old:  `return w != nil }`,
+		new:  `return w != nil && len(w.Hooks[hooks.PreDestroy]) > 0 }`,
+	},
+	{
+		desc: "a claim that is resumed skips post_start hooks that the file does not have any more", test: "TestCrashBeforeHooksAreRemoved", pkg: "claim",
+		file: "claim/steps.go",
+		old:  `	return a.started[hooks.PostStart] || a.restarted && len(a.w.Hooks[hooks.PostStart]) > 0`,
+		new:  `	return (a.started[hooks.PostStart] || a.restarted) && len(a.w.Hooks[hooks.PostStart]) > 0`,
+	},
+	{
 		desc: "an attempt starts before that is recorded", test: "TestRecorderErrors",
 		file: "hooks/runner/attempts.go",
 		old: `	if err := r.recorder.RunStarted(ctx, run); err != nil {
