@@ -75,7 +75,7 @@ var steps = []mutation{
 	{
 		desc: "pre_destroy comes after the removal", test: "TestPreDestroyOnce",
 		file: "pool/provisioner.go",
-		old: `		flow.Step{Name: string(hooks.PreDestroy), When: hasHooks, Do: func(ctx context.Context) error {
+		old: `		flow.Step{Name: string(hooks.PreDestroy), When: func() bool { return w != nil }, Do: func(ctx context.Context) error {
 			return p.preDestroy(ctx, c, w)
 		}},
 		flow.Step{Name: "remove", Do: func(ctx context.Context) error {
@@ -91,7 +91,7 @@ var steps = []mutation{
 			defer cancel()
 			return p.rt.Destroy(ctx, c.ID)
 		}},
-		flow.Step{Name: string(hooks.PreDestroy), When: hasHooks, Do: func(ctx context.Context) error {
+		flow.Step{Name: string(hooks.PreDestroy), When: func() bool { return w != nil }, Do: func(ctx context.Context) error {
 			return p.preDestroy(ctx, c, w)
 		}},
 `,
