@@ -26,12 +26,17 @@ func (v *hooksFile) readText(d *decoder, n *yaml.Node, at string, point hooks.Po
 		return
 	}
 	var grace duration
+	// Its agent is the claim, or the container while there is none.
+	names := environment{"AGENT_ID": "${CONTAINER_ID}", "SWARM_ID": "${WORKLOAD_ID}"}
+	if point == hooks.PostClaim || point == hooks.PreRelease {
+		names["AGENT_ID"] = "${CLAIM_ID}"
+	}
 	v.hooks = append(v.hooks, placedHook{
 		form: textForm, at: at, actionAt: at, processAt: at, point: point,
 		hookFile: hookFile{
 			Script: &text, Shell: shellArgs{"/bin/bash"},
 			hookPolicyFile: hookPolicyFile{Timeout: duration(textTimeout), OnError: string(hooks.Continue), Enabled: true},
-			processFile:    processFile{Grace: &grace, Limits: &hookLimitsFile{CPUTime: duration(textCPUTime), FileSize: textFileSize}},
+			processFile:    processFile{Environment: names, Grace: &grace, Limits: &hookLimitsFile{CPUTime: duration(textCPUTime), FileSize: textFileSize}},
 		},
 	})
 }

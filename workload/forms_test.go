@@ -90,10 +90,14 @@ func TestTextForm(t *testing.T) {
 		Action: hooks.Script{
 			Text: "# Restore the context.\ntest -f context.json && jq . context.json\nindex & disown\n", Shell: []string{"/bin/bash"},
 			Process: hooks.Process{
-				Workdir: "/workspace", Grace: &immediately, Limits: hooks.ProcessLimits{CPUTime: 5 * time.Second, FileSize: 100 << 20},
+				Environment: map[string]variables.Template{"AGENT_ID": template("${CLAIM_ID}"), "SWARM_ID": template("${WORKLOAD_ID}")},
+				Workdir:     "/workspace", Grace: &immediately, Limits: hooks.ProcessLimits{CPUTime: 5 * time.Second, FileSize: 100 << 20},
 			},
 		},
 	}}}, w.Hooks)
+	created, err := Parse([]byte(fileWith("hooks: {post_create: 'exit 0'}")), "")
+	require.NoError(t, err)
+	require.Equal(t, "${CONTAINER_ID}", created.Hooks[hooks.PostCreate][0].Action.(hooks.Script).Environment["AGENT_ID"].String())
 	notes := notesByField(w)
 	require.Contains(t, notes["hooks.on_blocking_start"][0], "does not fire it")
 	require.Len(t, notes["hooks.post_claim"], 2)

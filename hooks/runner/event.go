@@ -62,6 +62,9 @@ func variablesOf(e Envelope) map[string]string {
 	}
 	if data.OOMKilled != nil {
 		all["OOM_KILLED"] = strconv.FormatBool(*data.OOMKilled)
+		if *data.OOMKilled {
+			all["LIMIT_NAME"] = "memory"
+		}
 	}
 	return all
 }

@@ -13,12 +13,14 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// The variables of an event hook are those of the event: when it was recorded,
+// The variables of an event hook are those of Hostler, which the workload's
+// environment does not shadow, also under their other names, and those of the event: when it was recorded,
 // the state after and before it, how the main process ended, and what failed.
 func TestEventVariables(t *testing.T) {
 	code := 3
 	recorded := time.Date(2026, 1, 2, 3, 4, 5, 6e6, time.FixedZone("", 3600))
-	common := map[string]string{"TIMESTAMP": "2026-01-02T02:04:05.006Z", "EVENT_SEQ": "7", "POINT": "", "CONTAINER_ID": "c", "TENANT_ID": "ada"}
+	common := map[string]string{"TIMESTAMP": "2026-01-02T02:04:05.006Z", "EVENT_SEQ": "7", "POINT": "", "CONTAINER_ID": "c", "TENANT_ID": "ada",
+		"MODE": "fast", "IMAGE": "i", "HARNESS_NAME": "i", "AGENT_ID": "c", "AGENT_SLUG": "c", "TEMPLATE_NAME": "n"}
 	for _, test := range []struct {
 		event activity.Type
 		data  any
@@ -26,7 +28,7 @@ func TestEventVariables(t *testing.T) {
 	}{
 		{activity.ContainerCreating, nil, map[string]string{"PHASE": "provisioning", "PREVIOUS_PHASE": "", "ERROR_MESSAGE": ""}},
 		{activity.ContainerDied, activity.ContainerDiedData{ExitCode: 3, OOMKilled: true}, map[string]string{
-			"PHASE": "error", "PREVIOUS_PHASE": "running", "ERROR_MESSAGE": "why", "EXIT_CODE": "3", "OOM_KILLED": "true",
+			"PHASE": "error", "PREVIOUS_PHASE": "running", "ERROR_MESSAGE": "why", "EXIT_CODE": "3", "OOM_KILLED": "true", "LIMIT_NAME": "memory",
 		}},
 		{activity.ClaimFailed, activity.ReasonData{Reason: "r"}, map[string]string{
 			"PHASE": "error", "PREVIOUS_PHASE": "starting", "ERROR_MESSAGE": "why", "EVENT_MESSAGE": "why", "EXIT_CODE": "",
@@ -43,7 +45,7 @@ func TestEventVariables(t *testing.T) {
 		}
 		r := New(nil, &fakeRecorder{}, nil, nil)
 		a, err := r.EventAttempt(t.Context(), hooks.Hook{Action: hooks.Command{}}, hooks.Run{ID: "r", Container: "c", Tenant: "ada", Event: string(test.event)},
-			&workload.Workload{}, e)
+			&workload.Workload{Name: "n", Image: "i", Environment: map[string]string{"IMAGE": "of the file", "MODE": "fast"}}, e)
 		require.NoError(t, err)
 		for _, want := range []map[string]string{common, test.want} {
 			for name, text := range want {

@@ -19,6 +19,7 @@ const (
 	OfEvent       When = "for events"
 	OfError       When = "for events of error"
 	OfAgentEvent  When = "for events that a tenant published, if it sent the value"
+	OfLimit       When = "for events of limits-exceeded"
 	OfWait        When = "at wait points"
 	OfSignal      When = "at wait_signal"
 	OfWaitTimeout When = "at wait_timeout"
@@ -82,7 +83,7 @@ var rules = []Rule{
 	{Name: "ERROR_MESSAGE", Type: Text, When: OfError, Doc: "The message of the error."},
 	{Name: "ACTIVITY", Type: Text, When: OfAgentEvent, Doc: "The activity after the change."},
 	{Name: "PREVIOUS_ACTIVITY", Type: Text, When: OfAgentEvent, Doc: "The activity before the change."},
-	{Name: "LIMIT_NAME", Type: Text, When: OfAgentEvent, Doc: "The limit that was exceeded."},
+	{Name: "LIMIT_NAME", Type: Text, When: OfLimit, Doc: "The limit that was exceeded."},
 	{Name: "LIMIT_COUNT", Type: Number, When: OfAgentEvent, Doc: "The count that exceeded it."},
 	{Name: "SIGNAL_DATA", Type: JSON, When: OfSignal, Doc: "The signal's data, as JSON."},
 	{Name: "WAIT_TYPE", Type: Text, When: OfWait, Aliases: []string{"BLOCKING_TYPE"}, Doc: "What the tenant waits for, such as consensus, validation or dependency."},
@@ -94,7 +95,6 @@ var rules = []Rule{
 func Names() []Rule { return slices.Clone(rules) }
 
 // RuleOf returns the rule of a name or an alias. ok is false if there is none.
-// In files of the form with inline scripts, AGENT_ID is the claim instead.
 func RuleOf(name string) (rule Rule, ok bool) {
 	for _, r := range rules {
 		if r.Name == name || slices.Contains(r.Aliases, name) {
