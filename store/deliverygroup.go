@@ -120,7 +120,8 @@ func (g *deliveryGroups) perform(ctx context.Context) {
 // waits for no lock: a change that locks several deliveries in another order
 // would wait for this one.
 const lockGroup = `SELECT d.id FROM deliveries d
-	JOIN unnest($1::text[], $2::bigint[], $3::boolean[]) AS w (id, attempt, ends) ON w.id COLLATE "C" = d.id
+	JOIN unnest($1::text[], $2::bigint[], $3::boolean[], $5::bigint[]) AS w (id, attempt, ends, seq)
+		ON w.id COLLATE "C" = d.id AND w.seq = d.seq
 	WHERE NOT w.ends AND d.state IN ('queued', 'scheduled')
 	OR w.ends AND d.state = 'running' AND d.owner = $4
 		AND EXISTS (SELECT 1 FROM runs r WHERE r.id = d.id AND r.attempt = w.attempt AND r.` + runningCondition + `)
@@ -129,10 +130,11 @@ const lockGroup = `SELECT d.id FROM deliveries d
 // updateGroup performs all transitions of a group, or none.
 func updateGroup(t *tx, group []*groupedTransition) error {
 	ids, attempts, ends := make([]string, len(group)), make([]int64, len(group)), make([]bool, len(group))
+	seqs := make([]int64, len(group))
 	for i, c := range group {
-		ids[i], attempts[i], ends[i] = c.ID, int64(c.Run.Attempt), c.Run.State != hooks.Running
+		ids[i], attempts[i], ends[i], seqs[i] = c.ID, int64(c.Run.Attempt), c.Run.State != hooks.Running, c.Seq
 	}
-	n, err := t.exec(lockGroup, ids, attempts, ends, t.owner)
+	n, err := t.exec(lockGroup, ids, attempts, ends, t.owner, seqs)
 	if err != nil {
 		return err
 	}
