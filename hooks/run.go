@@ -105,6 +105,7 @@ type RunFilter struct {
 	Limit     int    // max attempts; 0: no limit
 	NoOutput  bool   // without stdout and stderr, which may be large
 	Captured  bool   // only those that captured values
+	NoClaim   bool   // only those outside claims
 }
 
 // Recorder stores runs and their events. Each call writes the record and its

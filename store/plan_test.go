@@ -107,6 +107,10 @@ func hotQueries() map[string]hotQuery {
 	queries["running runs"] = hotQuery{text, "runs_running"}
 	text, _ = runQuery(hooks.RunFilter{Container: "k"})
 	queries["runs of a container"] = hotQuery{text, "runs_container"}
+	text, _ = runQuery(hooks.RunFilter{Container: "k", Captured: true, NoClaim: true})
+	queries["captured by a container"] = hotQuery{text, "runs_captured (container=? AND claim=?)"}
+	text, _ = runQuery(hooks.RunFilter{Container: "k", Captured: true, Claim: "c"})
+	queries["captured by a claim"] = hotQuery{text, "INDEX runs_c"}
 	return queries
 }
 

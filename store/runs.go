@@ -57,6 +57,9 @@ const (
 	// runningCondition is the condition of the index on running attempts, word
 	// for word.
 	runningCondition = `state = 'running'`
+	// capturedCondition is the condition of the index on runs that captured values,
+	// word for word.
+	capturedCondition = `captured <> ''`
 	// inContainerCondition leaves out requests of event hooks: their claim or
 	// container may have ended long before.
 	inContainerCondition = ` AND (event = '' OR kind IN ('command', 'script'))`
@@ -216,8 +219,11 @@ func runQuery(f hooks.RunFilter) (string, []any) {
 	if slices.Equal(f.States, []hooks.RunState{hooks.Running}) {
 		w.add(runningCondition)
 	}
+	if f.NoClaim {
+		w.add(`claim = ''`)
+	}
 	if f.Captured {
-		w.add(`captured <> ''`)
+		w.add(capturedCondition)
 	}
 	if f.After != "" {
 		w.add("id > " + w.arg(f.After))

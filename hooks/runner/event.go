@@ -56,7 +56,17 @@ func variablesOf(e Envelope) map[string]string {
 	if json.Unmarshal(e.Data, &data) != nil {
 		return all // the data is not of Hostler
 	}
-	all["RELEASE_REASON"], all["CLAIM_SOURCE"] = data.Reason, data.Source
+	// Only of events whose data a tenant cannot have written: other reasons have
+	// what a command printed.
+	switch e.Type {
+	case "claim.released":
+		all["RELEASE_REASON"] = data.Reason
+	case "claim.activated", "container.claimed":
+		all["CLAIM_SOURCE"] = data.Source
+	}
+	if e.Type != "claim.released" && e.Type != "container.died" {
+		return all
+	}
 	if data.ExitCode != nil {
 		all["EXIT_CODE"] = strconv.Itoa(*data.ExitCode)
 	}

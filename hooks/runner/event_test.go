@@ -2,6 +2,7 @@ package runner
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
@@ -70,4 +71,33 @@ func TestEveryStateChangeHasItsPhase(t *testing.T) {
 		require.Contains(t, []string{"provisioning", "starting", "running", "stopping", "stopped", "error"}, phases[e].now, e)
 	}
 	require.Len(t, phases, len(changes.Types))
+}
+
+// A variable of the trusted class has what Hostler chose, never what an event's
+// data has of a tenant: the reason of a failed claim has what a command printed.
+func TestEventVariablesAreTrusted(t *testing.T) {
+	data, err := json.Marshal(map[string]any{"reason": "x", "source": "x", "exit_code": 3, "oom_killed": true})
+	require.NoError(t, err)
+	for event, want := range map[string][]string{
+		"claim.released":       {"RELEASE_REASON", "EXIT_CODE", "OOM_KILLED"},
+		"claim.activated":      {"CLAIM_SOURCE"},
+		"container.claimed":    {"CLAIM_SOURCE"},
+		"container.died":       {"EXIT_CODE", "OOM_KILLED"},
+		"claim.failed":         nil,
+		"claim.release_failed": nil,
+		"container.destroying": nil,
+		"container.destroyed":  nil,
+		"hook.failed":          nil,
+		"agent.task_completed": nil,
+	} {
+		a, err := New(nil, &fakeRecorder{}, nil, nil).EventAttempt(t.Context(), hooks.Hook{Action: hooks.Command{}}, hooks.Run{ID: "r", Event: event},
+			&workload.Workload{}, Envelope{Type: event, Data: data})
+		require.NoError(t, err)
+		for _, name := range []string{"RELEASE_REASON", "CLAIM_SOURCE", "EXIT_CODE", "OOM_KILLED"} {
+			v, ok := a.Lookup(name)
+			require.True(t, ok, name)
+			require.Equal(t, variables.Trusted, v.Class, name)
+			require.Equal(t, slices.Contains(want, name), v.Text != "", "%s of %s", name, event)
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 
@@ -172,6 +173,27 @@ func TestCaptured(t *testing.T) {
 		_, ok := x.attempts[3].Lookup("REGISTRATION_ID")
 		require.False(t, ok)
 	})
+}
+
+// Of a container that has had many claims, the values of this one are read, and
+// those of none.
+func TestCapturedIsBounded(t *testing.T) {
+	rec := &fakeRecorder{}
+	for i := range 1000 {
+		rec.prior = append(rec.prior, hooks.Run{ID: fmt.Sprint(i), Claim: fmt.Sprint("c", i), State: hooks.Succeeded, Values: map[string]string{"ID": fmt.Sprint(i)}})
+	}
+	rec.prior = append(rec.prior, hooks.Run{ID: "k", State: hooks.Succeeded, Values: map[string]string{"ID": "none", "KEY": "of the container"}})
+	for claim, want := range map[string][]string{"": {"none", "of the container"}, "c7": {"7", "of the container"}, "d": {"none", "of the container"}} {
+		rec.read = 0
+		src, err := New(nil, rec, nil, nil).source(t.Context(), []hooks.Hook{newRequest(t, "use", "${ID} ${KEY}")}, Subject{Container: "k", Claim: claim})
+		require.NoError(t, err)
+		require.LessOrEqual(t, rec.read, 2, claim)
+		for i, name := range []string{"ID", "KEY"} {
+			v, ok := src.lookup(name)
+			require.True(t, ok)
+			require.Equal(t, variables.Value{Text: want[i], Class: variables.Untrusted}, v, claim)
+		}
+	}
 }
 
 // The attempts of a hook have the same envelope, timestamp and run id.

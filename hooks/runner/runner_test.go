@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -69,6 +70,7 @@ type fakeRecorder struct {
 	runs         []hooks.Run
 	prior        []hooks.Run // what was recorded earlier
 	errs         map[string]error
+	read         int // runs that Runs has returned
 	failuresLeft int // failures of a failing call before it succeeds; 0: it never does
 }
 
@@ -97,8 +99,14 @@ func (rec *fakeRecorder) RunSkipped(ctx context.Context, r hooks.Run) error {
 	return rec.write(ctx, "skip", r)
 }
 
-func (rec *fakeRecorder) Runs(context.Context, hooks.RunFilter) ([]hooks.Run, error) {
-	return rec.prior, rec.errs["list"]
+// Runs returns the runs on record. Only queries for captured values select some
+// of them.
+func (rec *fakeRecorder) Runs(_ context.Context, f hooks.RunFilter) ([]hooks.Run, error) {
+	runs := slices.DeleteFunc(slices.Clone(rec.prior), func(r hooks.Run) bool {
+		return f.Captured && (f.NoClaim && r.Claim != "" || f.Claim != "" && r.Claim != f.Claim)
+	})
+	rec.read += len(runs)
+	return runs, rec.errs["list"]
 }
 
 var (

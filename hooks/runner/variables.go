@@ -34,13 +34,19 @@ func (r *Runner) source(ctx context.Context, hs []hooks.Hook, s Subject) (source
 	if !slices.ContainsFunc(hs, src.namesCaptured) {
 		return src, nil
 	}
-	runs, err := r.recorder.Runs(ctx, hooks.RunFilter{Container: s.Container, Captured: true, NoOutput: true})
-	if err != nil {
-		return src, fmt.Errorf("read the captured values: %w", err)
+	// Those of a claim are its own, and take precedence over the container's. Those
+	// of the container's earlier claims are not read: there may be many.
+	filters := []hooks.RunFilter{{NoClaim: true}}
+	if s.Claim != "" {
+		filters = append(filters, hooks.RunFilter{Claim: s.Claim})
 	}
-	// Those of a claim are its own, and take precedence over the container's.
-	for _, claim := range []string{"", s.Claim} {
-		src.add(slices.DeleteFunc(slices.Clone(runs), func(run hooks.Run) bool { return run.Claim != claim }))
+	for _, f := range filters {
+		f.Container, f.Captured, f.NoOutput = s.Container, true, true
+		runs, err := r.recorder.Runs(ctx, f)
+		if err != nil {
+			return src, fmt.Errorf("read the captured values: %w", err)
+		}
+		src.add(runs)
 	}
 	return src, nil
 }

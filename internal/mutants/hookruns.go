@@ -3,6 +3,18 @@ package main
 // hookRuns are mutations of packages hooks and hooks/runner.
 var hookRuns = []mutation{
 	{
+		desc: "the reason of a failure, which has what a command printed, is trusted", test: "TestEventVariablesAreTrusted",
+		file: "hooks/runner/event.go",
+		old:  `	case "claim.released":`,
+		new:  `	case "claim.released", "claim.failed":`,
+	},
+	{
+		desc: "a hook has the values that other claims captured", test: "TestCapturedIsBounded",
+		file: "hooks/runner/variables.go",
+		old:  `{{NoClaim: true}}`,
+		new:  `{{Limit: 1000}}`,
+	},
+	{
 		desc: "a point that was begun ends if the file has no hooks at it any more", test: "TestResumeWithFile",
 		file: "hooks/runner/runner.go",
 		old:  `	w, prior, err := r.begunWith(`,

@@ -67,6 +67,13 @@ func runLife(t *testing.T, s Store) {
 	require.Equal(t, []activity.Type{
 		activity.HookStarted, activity.HookWarning, activity.HookFailed, activity.HookStarted, activity.HookCompleted,
 	}, eventTypes(events(t, s, activity.Filter{}, 0)))
+	outside := newAttempt("z", 1)
+	outside.Claim, outside.Tenant = "", ""
+	require.NoError(t, s.RunSkipped(ctx, outside))
+	withoutClaim, err := s.Runs(ctx, hooks.RunFilter{Container: "k1", NoClaim: true})
+	require.NoError(t, err)
+	require.Len(t, withoutClaim, 1)
+	require.Equal(t, "z", withoutClaim[0].ID, "only those outside claims")
 }
 
 // The event of an end has all that a reader needs to understand it, and
