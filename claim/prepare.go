@@ -16,16 +16,24 @@ func (a *acquisition) load(ctx context.Context) error {
 	if err := a.readRevision(ctx); err != nil {
 		return err
 	}
-	// Commands for an event without a claim run in idle containers.
-	tainted, err := a.runner.AwaitEventHooks(ctx, a.claim.Container, append(slices.Clone(a.current.EventHooks), a.w.EventHooks...))
-	if err != nil {
+	if err := a.endEventCommands(ctx); err != nil {
 		return err
-	}
-	if tainted != "" {
-		return fmt.Errorf("%w: %s", runtime.ErrTainted, tainted)
 	}
 	a.changed, a.restarted, a.latest = false, false, snapshot.Snapshot{}
 	return a.replan(false)
+}
+
+// endEventCommands waits until no command of an event hook runs in the
+// container: those for an event without a claim run in idle ones.
+func (a *acquisition) endEventCommands(ctx context.Context) error {
+	if !a.claim.EventCommands {
+		return nil
+	}
+	tainted, err := a.runner.AwaitEventHooks(ctx, a.claim.Container)
+	if err == nil && tainted != "" {
+		err = fmt.Errorf("%w: %s", runtime.ErrTainted, tainted)
+	}
+	return err
 }
 
 // readRevision reads the revision of the claim's container.

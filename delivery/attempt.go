@@ -163,9 +163,10 @@ func (s *Service) resume(ctx context.Context, o occasion, reason string) error {
 	o.run = runs[len(runs)-1]
 	res := runner.Result{State: o.run.State, Detail: o.run.Detail, Stdout: o.run.Stdout, Stderr: o.run.Stderr}
 	if o.run.State == hooks.Running {
-		res = s.o.Executors.Of(o.run.Kind).WaitResult(ctx, o.earlierAttempt())
-		if errors.Is(res.Err, runtime.ErrUnavailable) || ctx.Err() != nil {
-			return fmt.Errorf("wait for the result of an attempt: %w", errors.Join(res.Err, context.Cause(ctx)))
+		// Not with ctx: the end of that would end the command.
+		res = s.o.Executors.Of(o.run.Kind).WaitResult(context.WithoutCancel(ctx), o.earlierAttempt())
+		if errors.Is(res.Err, runtime.ErrUnavailable) {
+			return fmt.Errorf("wait for the result of an attempt: %w", res.Err)
 		}
 	}
 	switch {
@@ -204,17 +205,16 @@ func (s *Service) end(ctx context.Context, o occasion, res runner.Result) error 
 	run := o.run
 	now := time.Now()
 	run.EndedAt, run.Duration = &now, float64(now.Sub(run.StartedAt).Microseconds())/1000
+	if res.State == hooks.Cancelled && errors.Is(res.Err, runtime.ErrUnavailable) {
+		res.State = hooks.Unknown // the container did not confirm it
+	}
 	run.State, run.Detail, run.Values, run.Stdout, run.Stderr = res.State, res.Detail, res.Captured, res.Stdout, res.Stderr
 	run.Warnings = res.Warnings
 	if res.Err != nil {
 		run.Error = res.Err.Error()
 	}
-	if errors.Is(res.Err, runtime.ErrTainted) && s.o.OnTainted != nil {
-		if err := s.o.OnTainted(ctx, run.Container, "a process of an event hook may still run"); err != nil {
-			s.log.Warn("container of an event hook could not be destroyed", "container", run.Container, "error", err)
-		}
-	}
 	d := next(o, run, res, s.o.Executors.Of(run.Kind).Ending(run), now)
+	s.taint(ctx, d, run, res)
 	t := Transition{Delivery: d, From: []State{Running}, Run: &run}
 	if d.State == Discarded {
 		t.Events = append(t.Events, d.event(activity.DeliveryDiscarded))
@@ -230,6 +230,19 @@ func (s *Service) end(ctx context.Context, o occasion, res runner.Result) error 
 			return err
 		}
 		s.log.Warn("end of a delivery could not be recorded; retrying", "hook", d.Hook, "workload", d.Workload, "error", err)
+	}
+}
+
+// taint has the container destroyed if a command may still run in it, or still
+// arrive there. A claim that has reserved it in the meantime finds the record of
+// the run, and gives it up.
+func (s *Service) taint(ctx context.Context, d Delivery, run hooks.Run, res runner.Result) {
+	mayArrive := run.Kind.Rule().InContainer && run.Claim == "" && run.State == hooks.Unknown && d.State != Scheduled
+	if s.o.OnTainted == nil || !mayArrive && !errors.Is(res.Err, runtime.ErrTainted) {
+		return
+	}
+	if err := s.o.OnTainted(ctx, run.Container, "a command of an event hook may still run"); err != nil {
+		s.log.Warn("container of an event hook could not be destroyed", "container", run.Container, "error", err)
 	}
 }
 

@@ -2,6 +2,7 @@ package delivery_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"sync"
@@ -12,12 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/delivery"
 	"github.com/hostler/hostler/e2e/flowtest"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/hooks/runner"
 	"github.com/hostler/hostler/internal/dispatch"
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/fake"
 )
 
@@ -34,11 +37,7 @@ hooks:
 // deliverOn runs a service on the harness until the returned function is called.
 func deliverOn(t *testing.T, h *flowtest.Harness) (stop func()) {
 	t.Helper()
-	x := runner.NewCommandExecutor(h.RT)
-	s := delivery.New(h.DB, delivery.Options{
-		Workloads: h.Pools.Catalog, Executors: runner.Executors{hooks.KindCommand: x, hooks.KindScript: x},
-		Attempt: flowtest.HookRunner(h.RT, h.DB, nil).EventAttempt, WakeFiller: h.Pools.WakeFiller, Log: slog.New(slog.DiscardHandler),
-	})
+	s := serviceOn(h, h.DB, nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	d := dispatch.New(h.DB, slog.New(slog.DiscardHandler), s.EventHandlers())
 	var g errgroup.Group
@@ -47,6 +46,15 @@ func deliverOn(t *testing.T, h *flowtest.Harness) (stop func()) {
 	return sync.OnceFunc(func() {
 		cancel()
 		require.NoError(t, g.Wait())
+	})
+}
+
+// serviceOn returns a service on the harness.
+func serviceOn(h *flowtest.Harness, s delivery.Store, onTainted func(ctx context.Context, container, reason string) error) *delivery.Service {
+	x := runner.NewCommandExecutor(h.RT)
+	return delivery.New(s, delivery.Options{
+		Workloads: h.Pools.Catalog, Executors: runner.Executors{hooks.KindCommand: x, hooks.KindScript: x}, OnTainted: onTainted,
+		Attempt: flowtest.HookRunner(h.RT, h.DB, nil).EventAttempt, WakeFiller: h.Pools.WakeFiller, Log: slog.New(slog.DiscardHandler),
 	})
 }
 
@@ -137,6 +145,26 @@ func TestCommandOfEndedClaim(t *testing.T) {
 		require.Equal(t, map[string]delivery.State{"ann": delivery.Discarded, "bob": delivery.Running}, states)
 		h.Release(h.Claim("w", "bob"))
 		stop()
+	})
+}
+
+// A command that was canceled while its container did not answer may still run:
+// its outcome is unknown, and an idle container is destroyed.
+func TestUnconfirmedCancel(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.start()
+		r.executor.end(func(context.Context, runner.Attempt) runner.Result {
+			return runner.Result{State: hooks.Cancelled, Err: errors.Join(delivery.ErrClaimEnded, runtime.ErrUnavailable)}
+		})
+		addContainer(t, r.db, "a")
+		r.apply(command("h", "pool"))
+		r.record(activity.PoolWarning, "a")
+		d := r.only()
+		require.Equal(t, delivery.Failed, d.State)
+		runs, err := r.db.Run(t.Context(), d.ID)
+		require.NoError(t, err)
+		require.Equal(t, hooks.Unknown, runs[0].State)
+		require.Equal(t, []string{"a"}, r.tainted)
 	})
 }
 

@@ -42,6 +42,7 @@ type rig struct {
 	executor *fakeExecutor
 	hooks    workloads
 	wrap     func(*store.DB) delivery.Store // nil: the database itself
+	tainted  []string                       // containers
 	stop     func()
 }
 
@@ -68,6 +69,10 @@ func (r *rig) open() {
 	}
 	r.s = delivery.New(s, delivery.Options{
 		Workloads: r.hooks, Attempt: runner.New(nil, db, nil, nil).EventAttempt, Log: slog.New(slog.DiscardHandler),
+		OnTainted: func(_ context.Context, container, _ string) error {
+			r.tainted = append(r.tainted, container)
+			return nil
+		},
 		Executors: runner.Executors{hooks.KindHTTP: r.executor, hooks.KindCommand: r.executor},
 	})
 }

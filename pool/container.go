@@ -59,6 +59,9 @@ type Container struct {
 	// of the container. Restart, Stop, RecordBaseline and Wipe carry it, so that the
 	// container rejects those of a previous owner: see runtime.ErrStaleFence.
 	Fence int64 `json:"-"`
+	// EventCommands is whether a command of an event hook was ever started in it:
+	// the next flow ends it.
+	EventCommands bool `json:"-"`
 	// Protocol is the protocol version of its shim. It never changes.
 	Protocol  int       `json:"protocol" doc:"The protocol version of its shim: that of the server that created it."`
 	CreatedAt time.Time `json:"created_at"`

@@ -123,12 +123,14 @@ func (op *operation) checkProtocol() error {
 // preRelease fires pre_release. Each hook runs once for a claim however often
 // its release is started.
 func (op *operation) preRelease(ctx context.Context) error {
-	tainted, err := op.runner.AwaitEventHooks(ctx, op.claim.Container, op.w.EventHooks)
-	if err != nil {
-		return err
-	}
-	if tainted != "" {
-		op.unusable = tainted
+	if op.container.EventCommands {
+		tainted, err := op.runner.AwaitEventHooks(ctx, op.claim.Container)
+		if err != nil {
+			return err
+		}
+		if tainted != "" {
+			op.unusable = tainted
+		}
 	}
 	subject := op.claim.Subject()
 	subject.NoPriorRuns = op.isFirst

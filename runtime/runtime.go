@@ -141,7 +141,8 @@ type Execer interface {
 	// of the one that did.
 	//
 	// If ctx ends first, the command is ended as by its timeout and the error is
-	// the context's cause.
+	// the context's cause. If that could not be confirmed, it also matches
+	// ErrUnavailable or ErrTainted.
 	Exec(ctx context.Context, id string, cmd Command) (Result, error)
 	// WaitResult returns what Exec would have returned for a command that began
 	// before, possibly on behalf of an earlier server. It waits for the end of

@@ -60,6 +60,10 @@ var claimColumns = columns[claim.Claim]{
 		name: "container_fence", use: computed, field: func(c *claim.Claim) any { return &c.ContainerFence },
 		expr: `coalesce((SELECT fence FROM containers WHERE containers.id = claims.container), 0)`,
 	},
+	{
+		name: "event_commands", use: computed, field: func(c *claim.Claim) any { return (*flag)(&c.EventCommands) },
+		expr: `coalesce((SELECT event_commands FROM containers WHERE containers.id = claims.container), 0)`,
+	},
 }
 
 var (

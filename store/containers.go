@@ -31,6 +31,7 @@ var containerColumns = columns[pool.Container]{
 	{name: "changed_at", field: func(c *pool.Container) any { return (*nanos)(&c.ChangedAt) }},
 	{name: "wiped_at", field: func(c *pool.Container) any { return nullNanos{&c.WipedAt} }},
 	{name: "protocol", use: immutable, field: func(c *pool.Container) any { return &c.Protocol }},
+	{name: "event_commands", use: immutable, field: func(c *pool.Container) any { return (*flag)(&c.EventCommands) }}, // set by permitCommand
 }
 
 // The owner of a container is the server that changed it last.

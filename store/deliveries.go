@@ -61,11 +61,17 @@ const (
 	// flushDebounced has no later event take their place.
 	flushDebounced = `UPDATE deliveries SET state = 'queued', due_at = $4 WHERE ` + debounced
 	adoptDelivery  = `UPDATE deliveries SET owner = $2 WHERE id = $1 AND state = 'running'`
+	// raiseIdleFence has the container refuse, from the next attempt on, a command
+	// that its last server may still send. A flow of a claim raises the fence itself.
+	raiseIdleFence = `UPDATE containers SET fence = fence + 1
+		WHERE state = 'idle' AND event_commands = 1 AND id = (SELECT container FROM deliveries WHERE id = $1 AND claim = '')`
 	// lockEvent locks the event against its removal by retention.
 	lockEvent = `SELECT seq FROM events WHERE seq = $1` + forShare
 
-	selectOwner        = `SELECT state, owner, seq FROM deliveries WHERE id = $1` + forUpdate
-	containerFence     = `SELECT state, fence FROM containers WHERE id = $1` + forShare
+	selectOwner = `SELECT state, owner, seq FROM deliveries WHERE id = $1` + forUpdate
+	// commandStarts marks the container for the next flow, which waits for this
+	// row and then reads the mark.
+	commandStarts      = `UPDATE containers SET event_commands = 1 WHERE id = $1 RETURNING state, fence`
 	stateOfClaim       = `SELECT state, container FROM claims WHERE id = $1` + forShare
 	countLive          = `SELECT state, count(*) FROM deliveries WHERE ` + liveDelivery + ` GROUP BY state`
 	countLiveOf        = `SELECT count(*) FROM deliveries WHERE workload = $1 AND ` + liveDelivery
@@ -240,7 +246,7 @@ func permitCommand(t *tx, r hooks.Run) (fence int64, err error) {
 		}
 		wanted, earlier = string(pool.Claimed), ""
 	}
-	err = t.query(containerFence, r.Container).Scan(&state, &fence)
+	err = t.query(commandStarts, r.Container).Scan(&state, &fence)
 	return fence, permitState(err, state, wanted, earlier)
 }
 
@@ -266,7 +272,10 @@ func (db *DB) AdoptDelivery(ctx context.Context, id string) error {
 		if err == nil && n == 0 {
 			err = delivery.ErrConflict
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return t.execLater(raiseIdleFence, id)
 	})
 	if err != nil {
 		return fmt.Errorf("adopt delivery %s: %w", id, err)

@@ -71,7 +71,7 @@ func hotQueries() map[string]hotQuery {
 		"owner of a delivery":   {selectOwner, "sqlite_autoindex_deliveries_1"},
 		"save delivery":         {updateDelivery.text, "sqlite_autoindex_deliveries_1"},
 		"claim of a command":    {stateOfClaim, "sqlite_autoindex_claims_1"},
-		"container of it":       {containerFence, "sqlite_autoindex_containers_1"},
+		"container of it":       {commandStarts, "sqlite_autoindex_containers_1"},
 		"event of a delivery":   {lockEvent, "INTEGER PRIMARY KEY"},
 		"own container":         {preferences[0].query, "containers_idle (workload=? AND tenant=? AND revision=?)"},
 		"fresh container":       {preferences[1].query, "containers_idle (workload=? AND tenant=? AND revision=?)"},

@@ -164,7 +164,7 @@ func claimContainer(t *tx, k pool.Container, source claim.Source, c *claim.Claim
 		return err
 	}
 	c.Container, c.Revision, c.Endpoint, c.Source = k.ID, k.Revision, k.Endpoint, source
-	c.Health, c.ContainerFence = string(k.Health), k.Fence
+	c.Health, c.ContainerFence, c.EventCommands = string(k.Health), k.Fence, k.EventCommands
 	return t.addEvents(fillFromContainer(k, activity.Event{
 		Type: activity.ContainerClaimed, Tenant: c.Tenant, Message: "container is claimed (" + string(source) + ")",
 		Data: activity.Data(activity.ContainerClaimedData{Source: string(source)}),

@@ -34,7 +34,7 @@ func (x CommandExecutor) Execute(ctx context.Context, a Attempt) Result {
 	cmd := commandOf(a)
 	deadline := time.Now().Add(a.Timeout + graceOf(cmd))
 	res, err := x.rt.Exec(ctx, a.Container, cmd)
-	for n := 1; isUnavailable(err); n++ {
+	for n := 1; isUnavailable(err) && ctx.Err() == nil; n++ {
 		res, err = x.rt.WaitResult(ctx, a.Container, commandQuery(a))
 		remaining := time.Until(deadline)
 		if errors.Is(err, runtime.ErrUnknownRun) && remaining > 0 {

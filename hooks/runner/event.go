@@ -102,26 +102,23 @@ var phases = map[string]struct{ now, before string }{
 const eventHookTimeout = time.Minute
 
 // AwaitEventHooks waits until no command of an event hook runs in the container,
-// on record. A flow calls it when its transition is recorded: no such command
-// starts after that, and one that runs is canceled because of the transition's
-// event. If one does not end, tainted is why the container must not be used
-// again. Without such hooks in the workload it does nothing. It returns an error
-// if a record cannot be read, or if ctx ends.
-func (r *Runner) AwaitEventHooks(ctx context.Context, container string, all []hooks.EventHook) (tainted string, err error) {
-	inContainer := func(h hooks.EventHook) bool { return h.Action.Kind().Rule().InContainer }
-	if !slices.ContainsFunc(all, inContainer) {
-		return "", nil
-	}
+// on record. A flow calls it when its transition is recorded, if such a command
+// was ever started: none starts after that, and one that runs is canceled because
+// of the transition's event. If one does not end, or the outcome of one in an
+// idle container is unknown, so that it may arrive late, tainted is why the
+// container must not be used again. It returns an error if a record cannot be
+// read, or if ctx ends.
+func (r *Runner) AwaitEventHooks(ctx context.Context, container string) (tainted string, err error) {
 	waiting, cancel := context.WithTimeout(ctx, eventHookTimeout)
 	defer cancel()
 	for polls := eventHookPolls.Retries(); ; {
-		runs, err := r.recorder.Runs(ctx, hooks.RunFilter{Container: container, States: []hooks.RunState{hooks.Running}, NoOutput: true})
+		runs, err := r.runsIn(ctx, container, hooks.Running)
 		if err != nil {
-			return "", fmt.Errorf("list the hook runs of the container: %w", err)
+			return "", err
 		}
-		i := slices.IndexFunc(runs, func(run hooks.Run) bool { return run.Event != "" && run.Kind.Rule().InContainer })
+		i := slices.IndexFunc(runs, isEventCommand)
 		if i < 0 {
-			return "", nil
+			return r.unknownCommand(ctx, container)
 		}
 		if polls.Sleep(waiting) == nil {
 			continue
@@ -132,5 +129,37 @@ func (r *Runner) AwaitEventHooks(ctx context.Context, container string, all []ho
 		return fmt.Sprintf("event hook %q has not ended", runs[i].Hook), nil
 	}
 }
+
+// unknownCommand describes a command of an event hook that was started in the
+// idle container, and of whose last attempt no server knows the outcome.
+func (r *Runner) unknownCommand(ctx context.Context, container string) (string, error) {
+	runs, err := r.runsIn(ctx, container, hooks.Unknown)
+	if err != nil || !slices.ContainsFunc(runs, isEventCommand) {
+		return "", err
+	}
+	if runs, err = r.runsIn(ctx, container); err != nil {
+		return "", err
+	}
+	for i, run := range runs { // the attempts of a run are one after another
+		isLast := i == len(runs)-1 || runs[i+1].ID != run.ID
+		if isLast && isEventCommand(run) && run.Claim == "" && run.State == hooks.Unknown {
+			return fmt.Sprintf("the outcome of event hook %q is unknown", run.Hook), nil
+		}
+	}
+	return "", nil
+}
+
+// runsIn lists the runs in a container, those in the given states if there are
+// any.
+func (r *Runner) runsIn(ctx context.Context, container string, states ...hooks.RunState) ([]hooks.Run, error) {
+	runs, err := r.recorder.Runs(ctx, hooks.RunFilter{Container: container, States: states, NoOutput: true})
+	if err != nil {
+		return nil, fmt.Errorf("list the hook runs of the container: %w", err)
+	}
+	return runs, nil
+}
+
+// isEventCommand reports whether a run is that of an event hook in a container.
+func isEventCommand(r hooks.Run) bool { return r.Event != "" && r.Kind.Rule().InContainer }
 
 var eventHookPolls = backoff.Policy{Min: 5 * time.Millisecond, Max: 500 * time.Millisecond}

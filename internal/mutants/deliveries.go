@@ -101,6 +101,42 @@ var deliveryFlows = []mutation{
 		new:  `		if i < 9 {`,
 	},
 	{
+		desc: "a claim does not wait for the commands of event hooks", test: "TestCommandRunsInNoOtherClaim", pkg: "delivery",
+		file: "claim/prepare.go",
+		old:  `	if !a.claim.EventCommands {`,
+		new:  `	if true {`,
+	},
+	{
+		desc: "a flow does not learn of the commands of event hooks", test: "TestCommandRunsInNoOtherClaim", pkg: "delivery",
+		file: "store/deliveries.go",
+		old:  `SET event_commands = 1 WHERE id = $1 RETURNING`,
+		new:  `SET event_commands = 0 WHERE id = $1 RETURNING`,
+	},
+	{
+		desc: "a container is claimed in which a command may still arrive", test: "TestCommandRunsInNoOtherClaim", pkg: "delivery",
+		file: "hooks/runner/event.go",
+		old:  `run.Claim == "" && run.State == hooks.Unknown`,
+		new:  `run.Claim == "" && run.State == hooks.Running`,
+	},
+	{
+		desc: "a command that did not confirm its end is one that was canceled", test: "TestUnconfirmedCancel", pkg: "delivery",
+		file: "delivery/attempt.go",
+		old:  `res.State == hooks.Cancelled && errors.Is(res.Err, runtime.ErrUnavailable)`,
+		new:  `res.State == hooks.Cancelled && errors.Is(res.Err, runtime.ErrTainted)`,
+	},
+	{
+		desc: "an idle container in which a command may still arrive is kept", test: "TestUnconfirmedCancel", pkg: "delivery",
+		file: "delivery/attempt.go",
+		old:  `run.Claim == "" && run.State == hooks.Unknown && d.State != Scheduled`,
+		new:  `run.Claim != "" && run.State == hooks.Unknown && d.State != Scheduled`,
+	},
+	{
+		desc: "the next attempt has the fence of the server that was taken over from", test: "TestSQLite",
+		file: "store/deliveries.go",
+		old:  `		return t.execLater(raiseIdleFence, id)`,
+		new:  `		return nil`,
+	},
+	{
 		desc: "a takeover ends the attempts of deliveries", test: "TestTakeoverLeavesDeliveries", pkg: "delivery",
 		file: "release/recover.go",
 		old:  `	if r.Event != "" {`,

@@ -52,7 +52,7 @@ func (s *Session) execute(ctx context.Context, run Run, request Request) (runtim
 	if !e.cancelled {
 		return result, err
 	}
-	if errors.Is(err, runtime.ErrTainted) || errors.Is(err, runtime.ErrContainerExited) {
+	if errors.Is(err, runtime.ErrTainted) || errors.Is(err, runtime.ErrContainerExited) || errors.Is(err, runtime.ErrUnavailable) {
 		return runtime.Result{}, errors.Join(context.Cause(ctx), err)
 	}
 	return runtime.Result{}, context.Cause(ctx)
