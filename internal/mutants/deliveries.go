@@ -59,8 +59,8 @@ var deliveries = []mutation{
 	{
 		desc: "a server performs the attempt of another one again", test: "TestKilledAtEachStep",
 		file: "delivery/attempt.go",
-		old:  `.WaitResult(ctx, o.earlierAttempt())`,
-		new:  `.Execute(ctx, o.earlierAttempt())`,
+		old:  `.WaitResult(context.WithoutCancel(ctx), o.earlierAttempt())`,
+		new:  `.Execute(context.WithoutCancel(ctx), o.earlierAttempt())`,
 	},
 	{
 		desc: "an attempt is performed before its start is recorded", test: "TestKilledAtEachStep",
