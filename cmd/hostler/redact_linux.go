@@ -11,12 +11,11 @@ import (
 )
 
 // redactAttr replaces the secrets of hooks in a log record: in its message, and
-// in values that are text or errors.
+// in its values. A value that is not text becomes text only if it has a secret.
 func (c serveConfig) redactAttr(_ []string, a slog.Attr) slog.Attr {
-	if a.Value.Kind() == slog.KindString {
-		a.Value = slog.StringValue(c.redactor.Redact(a.Value.String()))
-	} else if err, ok := a.Value.Any().(error); ok {
-		a.Value = slog.StringValue(c.redactor.Redact(err.Error()))
+	text := a.Value.String()
+	if redacted := c.redactor.Redact(text); redacted != text {
+		a.Value = slog.StringValue(redacted)
 	}
 	return a
 }
@@ -38,7 +37,15 @@ func (x redactedExecutor) WaitResult(ctx context.Context, a runner.Attempt) runn
 
 func (x redactedExecutor) redact(r runner.Result) runner.Result {
 	for _, o := range []*runtime.Output{&r.Stdout, &r.Stderr} {
+		if o.Truncated {
+			o.Head, o.Tail = x.redactor.RedactEnds(o.Head, o.Tail)
+			continue
+		}
+		whole := x.redactor.Redact(o.Head + o.Tail)
 		o.Head, o.Tail = x.redactor.Redact(o.Head), x.redactor.Redact(o.Tail)
+		if whole != o.Head+o.Tail {
+			o.Head, o.Tail = whole, "" // a secret was in both
+		}
 	}
 	if r.Err != nil {
 		if text := x.redactor.Redact(r.Err.Error()); text != r.Err.Error() {

@@ -5,8 +5,11 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net/url"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,6 +34,49 @@ func (x printing) WaitResult(ctx context.Context, a runner.Attempt) runner.Resul
 }
 func (printing) Ending(hooks.Run) runner.Ending { return runner.Ending{} }
 
+// stringer is a value of a log record that is no text.
+type stringer string
+
+func (s stringer) String() string { return string(s) }
+
+// output is an executor that prints an output.
+type output struct {
+	printing
+	stdout runtime.Output
+}
+
+func (x output) Execute(context.Context, runner.Attempt) runner.Result {
+	return runner.Result{State: hooks.Succeeded, Stdout: x.stdout}
+}
+
+// What is kept of a secret that the limit of an output has cut in two is not on
+// record, in whatever form it was printed.
+func TestCutSecretsAreRedacted(t *testing.T) {
+	const secret = "correct-horse/battery"
+	redactor := new(request.Redactor)
+	redactor.Add(secret)
+	for _, form := range []string{secret, url.QueryEscape(secret), base64.StdEncoding.EncodeToString([]byte("k:" + secret))} {
+		text := "<<" + form + ">>"
+		for i := range len(text) {
+			for _, o := range []runtime.Output{
+				{Head: text[:i], Tail: text[i:]}, {Head: text[:i], Tail: "...", Truncated: true}, {Head: "...", Tail: text[i:], Truncated: true},
+			} {
+				got := redactedExecutor{output{stdout: o}, redactor}.Execute(t.Context(), runner.Attempt{}).Stdout
+				kept := got.Head + got.Tail
+				require.Equal(t, o.Truncated, got.Truncated)
+				if !o.Truncated {
+					require.Contains(t, kept, "•••")
+				}
+				for n := range len(form) - 8 {
+					require.NotContains(t, kept, form[n:n+8], "%v", o)
+				}
+			}
+		}
+	}
+	whole := runtime.Output{Head: "nothing of", Tail: " it"}
+	require.Equal(t, whole, redactedExecutor{output{stdout: whole}, redactor}.Execute(t.Context(), runner.Attempt{}).Stdout)
+}
+
 // The secrets of hooks are neither in the log nor in what commands print.
 func TestSecretsAreRedacted(t *testing.T) {
 	const secret = "correct-horse-battery"
@@ -43,6 +89,13 @@ func TestSecretsAreRedacted(t *testing.T) {
 		require.Contains(t, out.String(), "refused •••")
 		require.NotContains(t, out.String(), secret)
 	}
+	// A value of any type.
+	var out bytes.Buffer
+	log := newLogger(&out, serveConfig{logFormat: "json", redactor: redactor})
+	log.Info("sent", "list", []string{secret, "x"}, "map", map[string]string{"k": secret}, slog.Group("g", "k", fmt.Stringer(stringer(secret))), "n", 3)
+	require.NotContains(t, out.String(), secret)
+	require.Contains(t, out.String(), `"list":"[••• x]"`)
+	require.Contains(t, out.String(), `"n":3`)
 	x := redactedExecutor{printing{"it is " + secret}, redactor}
 	for _, res := range []runner.Result{x.Execute(t.Context(), runner.Attempt{}), x.WaitResult(t.Context(), runner.Attempt{})} {
 		require.Equal(t, "it is •••", res.Stdout.Head)

@@ -95,7 +95,7 @@ func New(o Options) (*Executor, error) {
 	}
 	x.transport = x.addresses.transport(o.RootCAs, false)
 	x.listed = x.addresses.transport(o.RootCAs, true)
-	x.tokens.transport = x.transport
+	x.tokens.transport = confidential{x}
 	return x, nil
 }
 
@@ -156,9 +156,9 @@ func (x *Executor) execute(ctx context.Context, a runner.Attempt) (runner.Result
 	if err := x.authenticate(ctx, m); err != nil {
 		return runner.Result{}, err
 	}
-	transport := x.transport
-	if m.hasSecrets && m.url.Scheme == "http" {
-		transport = x.listed
+	var transport http.RoundTripper = x.transport
+	if m.hasSecrets {
+		transport = confidential{x}
 	}
 	// No http.Client: it follows redirects, where another host would get the
 	// secrets and the body, and its errors have the URL.
@@ -170,6 +170,17 @@ func (x *Executor) execute(ctx context.Context, a runner.Attempt) (runner.Result
 	res, err := x.judge(m.action, resp)
 	res.Warnings = append(m.warnings, res.Warnings...)
 	return res, err
+}
+
+// confidential sends requests that have secrets.
+type confidential struct{ x *Executor }
+
+// RoundTrip implements http.RoundTripper.
+func (c confidential) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Scheme == "http" {
+		return c.x.listed.RoundTrip(r)
+	}
+	return c.x.transport.RoundTrip(r)
 }
 
 // withoutURL removes the URL from an error of net/http and net/url.

@@ -160,6 +160,11 @@ func TestSecretsInPlainText(t *testing.T) {
 		require.ErrorContains(t, res.Err, "https only", name)
 		require.Len(t, r.all(), 1, name)
 	}
+	token, err := http.NewRequest(http.MethodPost, url, http.NoBody)
+	require.NoError(t, err)
+	_, err = x.tokens.transport.RoundTrip(token) //nolint:bodyclose // there is none
+	require.ErrorIs(t, err, ErrRefused, "the request for a token, which is signed with a key")
+	require.Len(t, r.all(), 1)
 	y := newExecutor(t, Options{Allow: []string{own}})
 	a := attemptOf(hooks.Request{URL: template(t, url), Auth: hooks.Auth{Type: hooks.AuthBearer, Secret: "A"}})
 	a.Secrets = secrets

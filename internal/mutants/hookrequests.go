@@ -138,7 +138,7 @@ var hookRequests = []mutation{
 	{
 		desc: "secrets are sent in plain text", test: "TestSecretsInPlainText",
 		file: "hooks/request/request.go",
-		old:  `	if m.hasSecrets && m.url.Scheme == "http" {`,
+		old:  `	if m.hasSecrets {`,
 		new:  `	if false {`,
 	},
 	{
