@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -15,6 +16,15 @@ func listed(hook string) string { return fileWith("lifecycle_hooks: [" + hook + 
 
 func withSecret(hook string) string {
 	return fileWith("secrets: {TOKEN: {file: t}}\nenvironment: {HOST: a}\nhooks: {post_claim: [" + hook + "]}")
+}
+
+// captures returns n values to capture.
+func captures(n int) string {
+	var list []string
+	for i := range n {
+		list = append(list, fmt.Sprintf("A%d: $.a", i))
+	}
+	return strings.Join(list, ", ")
 }
 
 // invalidHookFiles are files with one mistake in their hooks, as invalidFiles.
@@ -78,6 +88,7 @@ var invalidHookFiles = []struct {
 	{"header of the host", listed("{name: a, on: [error], action: {type: http, url: 'https://a.example', headers: {HOST: a}}}"), "hooks[0].action.headers.HOST", "set by Hostler", true},
 	{"method CONNECT", atPoint("{http: {url: 'https://a.example', method: CONNECT}}"), "hooks.post_claim[0].http.method", "one of GET", false},
 	{"key in a header of Hostler", withSecret("{http: {url: 'https://a.example', auth: {type: api_key, secret: TOKEN, header: Host}}}"), "hooks.post_claim[0].http.auth.header", "set by Hostler", true},
+	{"many captured values", atPoint("{http: {url: 'https://a.example', capture: {" + captures(33) + "}}}"), "hooks.post_claim[0].http.capture", "more than 32", false},
 	{"header of auth", withSecret("{http: {url: 'https://a.example', headers: {Authorization: a}, auth: {type: bearer, secret: TOKEN}}}"), "hooks.post_claim[0].http.headers.Authorization", "set by auth", true},
 	{"auth unknown", atPoint("{http: {url: 'https://a.example', auth: basic}}"), "hooks.post_claim[0].http.auth.type", "bearer", false},
 	{"auth without secret", atPoint("{http: {url: 'https://a.example', auth: bearer}}"), "hooks.post_claim[0].http.auth.secret", "is missing", true},
@@ -141,6 +152,8 @@ var invalidHookFiles = []struct {
 // One mistake in the hooks is one error, with the right field. The schema finds
 // it as well, if a schema can.
 func TestParseRejectsHooks(t *testing.T) {
+	_, err := Parse([]byte(atPoint("{http: {url: 'https://a.example', capture: {"+captures(maxCaptures)+"}}}")), "w.yaml")
+	require.NoError(t, err)
 	s := compileSchema(t)
 	for _, c := range invalidHookFiles {
 		t.Run(c.name, func(t *testing.T) {

@@ -154,7 +154,15 @@ var nameRegexp = regexp.MustCompile(namePattern)
 
 const nameHint = "write letters, digits and _, beginning with a letter or _, at most 63"
 
+// maxCaptures is the max number of values that a hook captures. They are stored
+// with each run of it.
+const maxCaptures = 32
+
 func (v *captureFile) read(d *decoder, n *yaml.Node, at string, _ rule) {
+	if count := len(n.Content) / 2; n.Kind == yaml.MappingNode && count > maxCaptures {
+		d.addError(n, at, fmt.Sprintf("has %d values, more than %d", count, maxCaptures), "capture an object, and read it in a script")
+		return
+	}
 	*v = d.readTexts(n, at, "write names with paths such as $.id", func(p pair, child string) {
 		if !nameRegexp.MatchString(p.key.Value) {
 			d.addError(p.key, child, fmt.Sprintf("%q is not the name of a value", truncate(p.key.Value)), nameHint)
@@ -164,7 +172,7 @@ func (v *captureFile) read(d *decoder, n *yaml.Node, at string, _ rule) {
 
 func (v *captureFile) schema(*generator, rule) schema {
 	return schema{
-		"type": "object", "propertyNames": schema{"pattern": namePattern},
+		"type": "object", "propertyNames": schema{"pattern": namePattern}, "maxProperties": maxCaptures,
 		"additionalProperties": schema{"type": []string{"string", "number", "boolean"}},
 	}
 }

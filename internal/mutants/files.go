@@ -3,6 +3,12 @@ package main
 // workloadFiles are mutations of package workload.
 var workloadFiles = []mutation{
 	{
+		desc: "a hook captures any number of values", test: "TestParseRejectsHooks",
+		file: "workload/hook_values.go",
+		old:  `n.Kind == yaml.MappingNode && count > maxCaptures {`,
+		new:  `n.Kind == yaml.MappingNode && count < 0 {`,
+	},
+	{
 		desc: "a secret may stand in an environment", test: "TestParseRejectsHooks",
 		file: "workload/check_hooks.go",
 		old:  `d.addTemplateError(at, t.CheckText(scope.classOf), scope)`,
