@@ -24,6 +24,7 @@ type Options struct {
 	Events     EventSource
 	Runs       RunReader
 	Deliveries Deliveries
+	DryRuns    DryRunner
 
 	// StorageUnavailable are the errors of the database that indicate that it
 	// is temporarily unavailable.
@@ -118,6 +119,7 @@ func (a *API) routes() {
 	handle(a, op("retry-delivery", "POST /v1/deliveries/{id}/retry", "Attempt a delivery again"), a.retryDelivery)
 	handle(a, op("discard-delivery", "POST /v1/deliveries/{id}/discard", "Discard a delivery that waits"), a.discardDelivery)
 	handle(a, op("replay-events", "POST /v1/workloads/{id}/event-hooks/{hook}/replay", "Deliver old events to an event hook again"), a.replay)
+	handle(a, op("test-hooks", "POST /v1/workloads/{id}/hooks/test", "Show what hooks would do, and do nothing"), a.dryRun)
 	handle(a, op("events", "GET /v1/events", "Read or follow the activity log"), a.events)
 
 	handle(a, op("doctor", "GET /v1/doctor", "Diagnose the installation"), a.examine)

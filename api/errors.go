@@ -9,6 +9,7 @@ import (
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/delivery"
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/hooks/dryrun"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/runtime"
@@ -112,6 +113,7 @@ var errorCodes = []struct {
 }{
 	{errRunNotFound, RunNotFound},
 	{errInvalid, InvalidRequest},
+	{dryrun.ErrInvalid, InvalidRequest},
 	{errNotReady, NotReady},
 	{delivery.ErrNotFound, DeliveryNotFound},
 	{delivery.ErrHookNotFound, EventHookNotFound},

@@ -64,6 +64,11 @@ func TestClientCalls(t *testing.T) {
 	w, err := c.Workload(ctx, "web")
 	require.NoError(t, err)
 	require.Equal(t, "x", w.Image)
+	dry, err := c.DryRun(ctx, "web", client.DryRun{On: "post_claim", Variables: map[string]string{"TENANT_ID": "alice"}})
+	require.NoError(t, err)
+	require.Equal(t, "https://registry.example/alice", dry.Hooks[0].Request.URL)
+	require.Equal(t, []string{"/bin/sh"}, dry.Hooks[1].Command.Args)
+	require.Equal(t, "log", dry.Hooks[2].Builtin.Name)
 	_, err = c.Pools(ctx)
 	require.NoError(t, err)
 	three := 3

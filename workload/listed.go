@@ -121,7 +121,7 @@ func (d *decoder) placeListed(l listedHookFile, at string) []placedHook {
 	var all []placedHook
 	for i, name := range l.On {
 		place := elementOf(keyOf(at, "on"), i)
-		point, isPoint := pointNamed(name)
+		point, isPoint := PointNamed(name)
 		switch {
 		case d.invalid[place]:
 		case blocking && isPoint:
@@ -140,7 +140,7 @@ func (d *decoder) placeListed(l listedHookFile, at string) []placedHook {
 	}
 	if h.event = !blocking; h.event { // if nothing fires its events, it is checked all the same
 		if len(l.On) == 1 {
-			h.point, _ = pointNamed(l.On[0])
+			h.point, _ = PointNamed(l.On[0])
 			if !h.point.IsValid() {
 				h.point = ""
 			}

@@ -84,7 +84,7 @@ func (v *hooksFile) read(d *decoder, n *yaml.Node, at string, _ rule) {
 	written := map[hooks.Point]string{}
 	for _, p := range pairs(n) {
 		key, child := p.key.Value, keyOf(at, p.key.Value)
-		point, ok := pointNamed(key)
+		point, ok := PointNamed(key)
 		switch {
 		case key == eventsKey:
 			v.readList(d, p.value, child, "")
@@ -225,8 +225,8 @@ var pointAliases = map[string]hooks.Point{
 	"pre-stop":      hooks.PreDestroy,
 }
 
-// pointNamed returns the point with a name or an alias.
-func pointNamed(name string) (hooks.Point, bool) {
+// PointNamed returns the point with a name or an alias.
+func PointNamed(name string) (hooks.Point, bool) {
 	p := hooks.Point(name)
 	if alias, ok := pointAliases[name]; ok {
 		p = alias
@@ -246,7 +246,7 @@ func pointNames() []string {
 func pointKeys() []string {
 	list := pointNames()
 	for _, alias := range sortedKeys(pointAliases) {
-		if _, ok := pointNamed(alias); ok {
+		if _, ok := PointNamed(alias); ok {
 			list = append(list, alias)
 		}
 	}

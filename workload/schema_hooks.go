@@ -15,7 +15,7 @@ func (v *hooksFile) schema(g *generator, _ rule) schema {
 		"type": "array", "items": event, "description": "Hooks for events. Nothing waits for them.",
 	}}
 	for _, key := range pointKeys() {
-		point, _ := pointNamed(key)
+		point, _ := PointNamed(key)
 		properties[key] = schema{
 			"anyOf": []schema{
 				{"type": "array", "items": schema{"anyOf": []schema{hook, builtinSchema()}}},
@@ -46,7 +46,7 @@ func builtinSchema() schema { return (*builtinName).schema(nil, nil, rule{}) }
 func eventPattern() string {
 	var names []string
 	for _, name := range append(eventNames(), sortedKeys(noEvent)...) {
-		if _, isPoint := pointNamed(name); !isPoint {
+		if _, isPoint := PointNamed(name); !isPoint {
 			names = append(names, regexp.QuoteMeta(name))
 		}
 	}

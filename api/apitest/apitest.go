@@ -65,7 +65,7 @@ func (b *Backend) Options() api.Options {
 	return api.Options{
 		Workloads: workloads{b}, Pools: pools{b}, Containers: containers{b},
 		Claimer: claims{b}, Releaser: claims{b}, Claims: records{b},
-		State: state{b}, Doctor: state{b}, Events: events{b}, Runs: runs{b}, Deliveries: deliveries{b}, Version: "test",
+		State: state{b}, Doctor: state{b}, Events: events{b}, Runs: runs{b}, Deliveries: deliveries{b}, DryRuns: dryRuns{b}, Version: "test",
 		Ready: func(context.Context) error { return b.injectedError("ready") },
 	}
 }

@@ -34,7 +34,7 @@ it at the release, and records every event.
 		newDrainCmd(),
 		newRetryCmd(),
 		newDiscardCmd(),
-		newGroupCmd("hooks", "Work with hooks", newReplayCmd()),
+		newGroupCmd("hooks", "Work with hooks", newReplayCmd(), newHooksTestCmd()),
 		newEventsCmd(),
 		newLogsCmd(),
 		newDoctorCmd(),

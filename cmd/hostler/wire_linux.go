@@ -18,6 +18,7 @@ import (
 	"github.com/hostler/hostler/delivery"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/hooks/builtin"
+	"github.com/hostler/hostler/hooks/dryrun"
 	"github.com/hostler/hostler/hooks/request"
 	"github.com/hostler/hostler/hooks/request/googleauth"
 	"github.com/hostler/hostler/hooks/runner"
@@ -45,6 +46,7 @@ type server struct {
 	events   *dispatch.Dispatcher
 	schedule *schedule.Scheduler
 	delivery *delivery.Service
+	dryRuns  *dryrun.Service
 	metrics  *metrics
 	member   *membership.Member // nil without a shared database
 	log      *slog.Logger
@@ -167,6 +169,10 @@ func assemble(db *store.DB, rt backend, sinks *snapshot.Sinks, requests *request
 		Workloads: s.pools.Catalog, Executors: actions, Attempt: hookRunner.EventAttempt,
 		OnEnd: s.metrics.countDelivery, WakeFiller: s.pools.WakeFiller, OnTainted: s.destroyIdle, Log: log,
 	})
+	s.dryRuns = dryrun.New(func(ctx context.Context, id string) (*workload.Workload, error) {
+		w, _, err := s.pools.Catalog.Current(ctx, id)
+		return w, err
+	}, requests)
 	s.events = dispatch.New(db, log, s.pools.EventHandlers(), s.claims.EventHandlers(), s.releases.EventHandlers(), s.delivery.EventHandlers())
 	s.schedule = schedule.New(db, s.claims, s.pools, rt, s.releases, log)
 	return s

@@ -31,7 +31,7 @@ func NewCommandExecutor(rt runtime.Execer) CommandExecutor { return CommandExecu
 // of the engine does not block the flow, and a command that may still be on its
 // way to the container is not sent again.
 func (x CommandExecutor) Execute(ctx context.Context, a Attempt) Result {
-	cmd := commandOf(a)
+	cmd := CommandOf(a)
 	deadline := time.Now().Add(a.Timeout + graceOf(cmd))
 	res, err := x.rt.Exec(ctx, a.Container, cmd)
 	for n := 1; isUnavailable(err) && ctx.Err() == nil; n++ {
@@ -74,9 +74,9 @@ func (CommandExecutor) Ending(r hooks.Run) Ending {
 	return Ending{MayRetry: ran, MayContinue: ran || r.State == hooks.StartFailed}
 }
 
-// commandOf returns the command that performs an attempt. The workload's author
+// CommandOf returns the command that performs an attempt. The workload's author
 // cannot override the variables that Hostler sets.
-func commandOf(a Attempt) runtime.Command {
+func CommandOf(a Attempt) runtime.Command {
 	p := programOf(a.Action)
 	env := make(map[string]string, len(p.Environment)+9)
 	for name, value := range p.Environment {

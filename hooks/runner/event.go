@@ -17,19 +17,28 @@ import (
 // EventAttempt returns the attempt that performs a run of an event hook. e
 // describes the event, and w is the workload as it is applied now.
 func (r *Runner) EventAttempt(ctx context.Context, h hooks.Hook, run hooks.Run, w *workload.Workload, e Envelope) (Attempt, error) {
-	e.RunID, e.Hook = run.ID, run.Hook
-	if len(e.Data) == 0 {
-		e.Data = json.RawMessage("{}")
-	}
-	s := Subject{Workload: run.Workload, Container: run.Container, Claim: run.Claim, Tenant: run.Tenant, workload: w}
+	s := eventSubject(run, w)
 	src, err := r.source(ctx, []hooks.Hook{h}, s)
 	if err != nil {
 		return Attempt{}, err
 	}
+	return eventAttempt(h, run, s, e, src)
+}
+
+// eventSubject returns the subject of a run of an event hook.
+func eventSubject(run hooks.Run, w *workload.Workload) Subject {
+	return Subject{Workload: run.Workload, Container: run.Container, Claim: run.Claim, Tenant: run.Tenant, workload: w}
+}
+
+func eventAttempt(h hooks.Hook, run hooks.Run, s Subject, e Envelope, src source) (a Attempt, err error) {
+	e.RunID, e.Hook = run.ID, run.Hook
+	if len(e.Data) == 0 {
+		e.Data = json.RawMessage("{}")
+	}
 	src.trusted = trustedOf(run, s)
 	maps.Copy(src.trusted, variablesOf(e))
-	a := queryOf(h, run)
-	a.Lookup, a.Secrets = src.lookup, w.Secrets
+	a = queryOf(h, run)
+	a.Lookup, a.Secrets = src.lookup, s.workload.Secrets
 	if a.Envelope, err = json.Marshal(e); err != nil {
 		return Attempt{}, fmt.Errorf("describe event %d: %w", e.Seq, err)
 	}

@@ -40,6 +40,7 @@ var layers = []layer{
 	{"hooks/request", []string{"hooks", "hooks/runner", "hooks/variables"}},
 	{"hooks/request/googleauth", []string{"hooks/request"}},
 	{"hooks/builtin", []string{"hooks", "hooks/runner"}},
+	{"hooks/dryrun", []string{"activity", "hooks", "hooks/request", "hooks/runner", "hooks/variables", "workload"}},
 	{"workload", []string{"activity", "runtime", "hooks", "hooks/variables", "hooks/lint"}},
 	{"snapshot", []string{"runtime", "workload", "internal/flow"}},
 	{"snapshot/cloud", []string{"snapshot", "workload"}},
@@ -68,7 +69,7 @@ var layers = []layer{
 
 	// What keeps it and what shows it. Neither knows a backend or the other.
 	{"store/...", append([]string{"store/...", "membership", "internal/backoff", "delivery"}, flows...)},
-	{"api/...", append([]string{"api/...", "doctor", "delivery"}, flows...)},
+	{"api/...", append([]string{"api/...", "doctor", "delivery", "hooks/dryrun"}, flows...)},
 
 	// What programs of others import: it stands on the standard library.
 	{"client", []string{"internal/backoff"}},

@@ -42,6 +42,25 @@ var tools = []mutation{
 		new:  `f.Class == lint.Forbidden && h.form == listedForm:`,
 	},
 	{
+		desc: "a dry run shows a secret that another hook uses", test: "TestPoint",
+		file: "hooks/dryrun/dryrun.go",
+		old: `	d.redact()
+`,
+		new: ``,
+	},
+	{
+		desc: "what only a response supplies is not shown as missing", test: "TestPoint",
+		file: "hooks/dryrun/hook.go",
+		old:  `Missing: !ok || value.Text == ""}`,
+		new:  `Missing: ok && value.Text == ""}`,
+	},
+	{
+		desc: "hooks whose condition is false are shown as running", test: "TestPoint",
+		file: "hooks/dryrun/hook.go",
+		old:  `!out.Disabled && out.Holds && out`,
+		new:  `!out.Disabled && out`,
+	},
+	{
 		desc: "guards do not enforce a pattern", test: "TestDestructive",
 		file: "hooks/lint/rules.go",
 		old:  `{"mkfs", Forbidden, true,`,
