@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/client"
@@ -164,4 +165,25 @@ func (s *server) checkDestroyFailure(id string, _ policy) {
 	_, err := s.DestroyContainer(s.t.Context(), c, false)
 	require.NoError(s.t, err)
 	s.awaitEvent(eventsOf(id, client.EventContainerDestroyed), 1)
+}
+
+// A hook that runs longer than its timeout fails the claim with an error that names
+// the timeout, and no process of it is left.
+func TestHookTimeout(t *testing.T) {
+	t.Parallel()
+	forEachBackend(t, func(t *testing.T, rt backend) {
+		s := serve(t, rt)
+		marker := "slow-" + uuid.NewString()[:8]
+		s.apply("slow", withMarker("pool: { min_idle: 0, max_size: 1 }\n"+
+			"hooks: { post_claim: [{ name: slow, command: [BOX, hang, MARKER], timeout: 300ms }] }\n", marker))
+		_, _, err := s.Claim(t.Context(), "slow", "ada", waitTimeout)
+		failed := problemOf(t, err)
+		require.Equal(t, client.CodeHookFailed, failed.Code)
+		require.Equal(t, "post_claim", failed.Step)
+		require.Contains(t, failed.Detail, `hook "slow" ran longer than its timeout`)
+		require.True(t, failed.Run.TimedOut)
+		s.awaitEvent(eventsOf("slow", client.EventContainerDestroyed), 1)
+		require.Empty(t, processes(t, marker))
+		s.requireEnds()
+	})
 }
