@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 
 	"github.com/hostler/hostler/hooks/request"
 	"github.com/hostler/hostler/hooks/runner"
@@ -18,6 +19,17 @@ func (c serveConfig) redactAttr(_ []string, a slog.Attr) slog.Attr {
 		a.Value = slog.StringValue(redacted)
 	}
 	return a
+}
+
+// standardLog writes what packages write to the standard library's log to the
+// server's. It omits what net/http quotes of a receiver that sent more than it
+// was asked for: that may be a part of a secret.
+type standardLog struct{ log *slog.Logger }
+
+func (w standardLog) Write(p []byte) (int, error) {
+	text, _, _ := strings.Cut(strings.TrimSpace(string(p)), " starting with ")
+	w.log.Warn(text)
+	return len(p), nil
 }
 
 // redactedExecutor replaces the secrets of hooks in what commands print: a

@@ -8,15 +8,22 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	stdlog "log"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/hooks/request"
 	"github.com/hostler/hostler/hooks/runner"
+	"github.com/hostler/hostler/hooks/variables"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -75,6 +82,54 @@ func TestCutSecretsAreRedacted(t *testing.T) {
 	}
 	whole := runtime.Output{Head: "nothing of", Tail: " it"}
 	require.Equal(t, whole, redactedExecutor{output{stdout: whole}, redactor}.Execute(t.Context(), runner.Attempt{}).Stdout)
+}
+
+// lockedBuffer is a log that a test reads while it is written.
+type lockedBuffer struct {
+	mu   sync.Mutex // guards text
+	text bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// A receiver that sends more than it was asked for, which net/http writes to the
+// standard library's log, does not get a part of a secret into the server's.
+func TestUnsolicitedResponse(t *testing.T) {
+	const secret = "correct-horse-battery"
+	t.Setenv("HOSTLER_SECRET_A", secret)
+	var out lockedBuffer
+	flags, writer := stdlog.Flags(), stdlog.Writer()
+	stdlog.SetFlags(0)
+	stdlog.SetOutput(standardLog{newLogger(&out, serveConfig{logFormat: "json"})})
+	t.Cleanup(func() { stdlog.SetFlags(flags); stdlog.SetOutput(writer) })
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c, _, err := w.(http.Hijacker).Hijack()
+		if err == nil {
+			_, _ = fmt.Fprint(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"+r.Header.Get("Authorization")[:20])
+		}
+	}))
+	t.Cleanup(receiver.Close)
+	requests, err := request.New(request.Options{Allow: []string{"127.0.0.1"}})
+	require.NoError(t, err)
+	url, err := variables.ParseTemplate(receiver.URL)
+	require.NoError(t, err)
+	res := requests.Execute(t.Context(), runner.Attempt{
+		Timeout: 10 * time.Second, Secrets: map[string]hooks.Secret{"A": {Env: "HOSTLER_SECRET_A"}},
+		Action: hooks.Request{Method: "POST", URL: url, Auth: hooks.Auth{Type: hooks.AuthBearer, Secret: "A"}},
+	})
+	require.NoError(t, res.Err)
+	require.Eventually(t, func() bool { return strings.Contains(out.String(), "Unsolicited response") }, 10*time.Second, time.Millisecond)
+	require.NotContains(t, out.String(), secret[:4])
 }
 
 // The secrets of hooks are neither in the log nor in what commands print.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	stdlog "log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -67,7 +68,10 @@ containers and claims are kept, and the next server resumes them.`,
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
 			c.redactor = new(request.Redactor)
-			return serve(ctx, c, newLogger(cmd.ErrOrStderr(), c))
+			log := newLogger(cmd.ErrOrStderr(), c)
+			stdlog.SetFlags(0)
+			stdlog.SetOutput(standardLog{log})
+			return serve(ctx, c, log)
 		},
 	}
 	c.flags(cmd.Flags())

@@ -185,8 +185,8 @@ func (m *message) renderHeader(a runner.Attempt, lookup variables.Lookup) error 
 		m.header.Set(name, value)
 	}
 	m.header.Set(hooks.HeaderID, strings.Join([]string{a.Container, url.PathEscape(a.Hook), cmp.Or(string(a.Point), a.Event), a.Run}, ":"))
-	// Not in the canonical form: net/http sends a request with that header again,
-	// if a reused connection ends, although the receiver may have read the first.
+	// Not in the canonical form: net/http would send a request with that header
+	// again, see sender.
 	m.header[strings.ToLower(hooks.HeaderKey)] = []string{a.Run}
 	return nil
 }

@@ -56,7 +56,7 @@ type Executor struct {
 	tokens    *tokens
 	// transport sends requests. listed sends those that have secrets in plain text,
 	// over connections to addresses that the server lists.
-	transport, listed *http.Transport
+	transport, listed sender
 }
 
 var _ runner.Executor = (*Executor)(nil)
@@ -93,8 +93,8 @@ func New(o Options) (*Executor, error) {
 			return nil, fmt.Errorf("%s hosts: %w", list.name, err)
 		}
 	}
-	x.transport = x.addresses.transport(o.RootCAs, false)
-	x.listed = x.addresses.transport(o.RootCAs, true)
+	x.transport = newSender(x.addresses.transport(o.RootCAs, false))
+	x.listed = newSender(x.addresses.transport(o.RootCAs, true))
 	x.tokens.transport = confidential{x}
 	return x, nil
 }
@@ -104,8 +104,8 @@ func (x *Executor) Redactor() *Redactor { return x.redactor }
 
 // Close closes idle connections.
 func (x *Executor) Close() {
-	x.transport.CloseIdleConnections()
-	x.listed.CloseIdleConnections()
+	x.transport.again.CloseIdleConnections()
+	x.listed.again.CloseIdleConnections()
 }
 
 // errTimeout is the cause of the end of an attempt's context.

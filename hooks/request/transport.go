@@ -53,6 +53,26 @@ func (a *addresses) transport(roots *x509.CertPool, listed bool) *http.Transport
 	}
 }
 
+// sender sends requests with a transport, which uses connections again. Those
+// that net/http would send again if such a connection is lost, although the
+// receiver may have read the first, have connections of their own.
+type sender struct{ again, once *http.Transport }
+
+func newSender(t *http.Transport) sender {
+	once := t.Clone()
+	once.DisableKeepAlives = true
+	return sender{again: t, once: once}
+}
+
+// RoundTrip implements http.RoundTripper.
+func (s sender) RoundTrip(r *http.Request) (*http.Response, error) {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
+		return s.once.RoundTrip(r)
+	}
+	return s.again.RoundTrip(r)
+}
+
 // dial connects to address, HOST:PORT.
 func (a *addresses) dial(ctx context.Context, network, address string, listed bool) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)

@@ -47,8 +47,8 @@ func TestProxyIsIgnored(t *testing.T) {
 	}
 	r := receive(t, nil)
 	x := newExecutor(t, Options{})
-	require.Nil(t, x.transport.Proxy)
-	require.Nil(t, x.listed.Proxy)
+	require.Nil(t, x.transport.again.Proxy)
+	require.Nil(t, x.listed.once.Proxy)
 	require.NoError(t, send(t, x, hooks.Request{URL: template(t, r.URL)}).Err)
 	require.Zero(t, connections.Load())
 }
@@ -95,17 +95,21 @@ func TestConnectionsAreReused(t *testing.T) {
 // A request that a receiver may have read is not sent again within an attempt,
 // although it has an idempotency key: the policy of the hook decides that.
 func TestNotSentTwice(t *testing.T) {
-	var n atomic.Int64
-	r := receive(t, func(w http.ResponseWriter, _ *http.Request) {
-		if n.Add(1) > 1 {
-			panic(http.ErrAbortHandler) // closes the reused connection
+	for _, method := range []string{"", "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
+		for _, body := range []*variables.Template{nil, bodyOf(t, "x")} {
+			var n atomic.Int64
+			r := receive(t, func(http.ResponseWriter, *http.Request) {
+				if n.Add(1) > 1 {
+					panic(http.ErrAbortHandler) // closes the connection, which may be a reused one
+				}
+			})
+			x := newExecutor(t, Options{})
+			request := hooks.Request{URL: template(t, r.URL), Method: method, Body: body}
+			require.NoError(t, send(t, x, request).Err)
+			require.Equal(t, hooks.Failed, send(t, x, request).State, "%s %v", method, body)
+			require.Len(t, r.all(), 2, "%s %v", method, body)
 		}
-	})
-	x := newExecutor(t, Options{})
-	request := hooks.Request{URL: template(t, r.URL), Body: bodyOf(t, "x")}
-	require.NoError(t, send(t, x, request).Err)
-	require.Equal(t, hooks.Failed, send(t, x, request).State)
-	require.Len(t, r.all(), 2)
+	}
 }
 
 // A receiver that reads slowly or a long timeout of a dial does not outlive the

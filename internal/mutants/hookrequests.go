@@ -142,6 +142,12 @@ var hookRequests = []mutation{
 		new:  `	if false {`,
 	},
 	{
+		desc: "a GET is sent twice in an attempt", test: "TestNotSentTwice",
+		file: "hooks/request/transport.go",
+		old: `	once.DisableKeepAlives = true
+`,
+	},
+	{
 		desc: "a request is sent twice in an attempt", test: "TestNotSentTwice",
 		file: "hooks/request/build.go",
 		old:  `	m.header[strings.ToLower(hooks.HeaderKey)] = []string{a.Run}`,

@@ -3,6 +3,12 @@ package main
 // hookSecrets are mutations of what keeps the secrets of hooks/request.
 var hookSecrets = []mutation{
 	{
+		desc: "the log quotes what a receiver sent", test: "TestUnsolicitedResponse",
+		file: "cmd/hostler/redact_linux.go",
+		old:  `, " starting with ")`,
+		new:  `, "\n")`,
+	},
+	{
 		desc: "a token is requested in plain text", test: "TestSecretsInPlainText",
 		file: "hooks/request/request.go",
 		old:  `	x.tokens.transport = confidential{x}`,
