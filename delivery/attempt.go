@@ -302,7 +302,8 @@ func (s *Service) ended(d Delivery) {
 	case Discarded:
 		s.log.Warn("delivery discarded", "workload", d.Workload, "hook", d.Hook, "event", d.Event, "seq", d.Seq, "delivery", d.ID, "reason", d.Reason)
 	case Failed:
-		s.log.Error("delivery failed", "workload", d.Workload, "hook", d.Hook, "event", d.Event, "seq", d.Seq, "delivery", d.ID, "attempts", d.Attempts, "reason", d.Reason)
+		// Each of its attempts is an error.
+		s.log.Warn("delivery failed", "workload", d.Workload, "hook", d.Hook, "event", d.Event, "seq", d.Seq, "delivery", d.ID, "attempts", d.Attempts, "reason", d.Reason)
 	}
 	if a, err := s.applied.of(context.Background(), d.Workload); err == nil && a.isDeleting {
 		s.wakeFillers([]string{d.Workload})

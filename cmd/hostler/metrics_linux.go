@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -172,18 +173,26 @@ type countedRuns struct {
 func (c countedRuns) RunStarted(ctx context.Context, r hooks.Run) error {
 	err := c.Recorder.RunStarted(ctx, r)
 	if err == nil {
-		c.started.Store(r.ID, nil)
-		c.m.inflight.WithLabelValues(string(r.Point)).Inc()
+		c.begin(r)
 	}
 	return err
 }
 
 func (c countedRuns) RunEnded(ctx context.Context, r hooks.Run) error {
 	err := c.Recorder.RunEnded(ctx, r)
-	if err != nil {
-		return err
+	if err == nil {
+		c.end(ctx, r)
 	}
-	point := string(r.Point)
+	return err
+}
+
+func (c countedRuns) begin(r hooks.Run) {
+	c.started.Store(r.ID, nil)
+	c.m.inflight.WithLabelValues(momentOf(r)).Inc()
+}
+
+func (c countedRuns) end(ctx context.Context, r hooks.Run) {
+	point := momentOf(r)
 	if _, ours := c.started.LoadAndDelete(r.ID); ours {
 		c.m.inflight.WithLabelValues(point).Dec()
 	}
@@ -199,7 +208,33 @@ func (c countedRuns) RunEnded(ctx context.Context, r hooks.Run) error {
 	if r.Stdout.Truncated || r.Stderr.Truncated {
 		c.m.cut.WithLabelValues(r.Workload, point).Inc()
 	}
-	return nil
+}
+
+// momentOf returns the point of a run, or the type of its event.
+func momentOf(r hooks.Run) string { return cmp.Or(string(r.Point), r.Event) }
+
+// deliveries returns a store that also counts and logs the attempts that s
+// records.
+func (m *metrics) deliveries(s delivery.Store, log *slog.Logger) delivery.Store {
+	return countedDeliveries{s, countedRuns{nil, m, log, new(sync.Map)}}
+}
+
+type countedDeliveries struct {
+	delivery.Store
+	runs countedRuns
+}
+
+func (c countedDeliveries) UpdateDelivery(ctx context.Context, t delivery.Transition) (delivery.Permission, error) {
+	p, err := c.Store.UpdateDelivery(ctx, t)
+	if err != nil || t.Run == nil || t.Run.State == hooks.Skipped {
+		return p, err
+	}
+	if t.Run.State == hooks.Running {
+		c.runs.begin(*t.Run)
+	} else {
+		c.runs.end(ctx, *t.Run)
+	}
+	return p, nil
 }
 
 // hookFailed is the message of the log record of a run that did not succeed.
@@ -216,7 +251,7 @@ func logRun(ctx context.Context, log *slog.Logger, r hooks.Run) {
 		return
 	}
 	attrs := []slog.Attr{
-		slog.String("hook", r.Hook), slog.String("point", string(r.Point)), slog.String("action", string(r.Kind)), slog.String("run", r.ID),
+		slog.String("hook", r.Hook), slog.String("point", momentOf(r)), slog.String("action", string(r.Kind)), slog.String("run", r.ID),
 		slog.Int("attempt", r.Attempt), slog.String("workload", r.Workload), slog.String("container", r.Container),
 		slog.String("claim", r.Claim), slog.String("state", string(r.State)), slog.Float64("duration_ms", r.Duration),
 	}

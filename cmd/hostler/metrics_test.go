@@ -36,6 +36,59 @@ type recording struct {
 
 func (r recording) RunEnded(context.Context, hooks.Run) error { return r.err }
 
+// attempts is a store of deliveries whose UpdateDelivery returns err.
+type attempts struct {
+	delivery.Store
+	err error
+}
+
+func (a attempts) UpdateDelivery(context.Context, delivery.Transition) (delivery.Permission, error) {
+	return delivery.Permission{Fence: 3}, a.err
+}
+
+// The attempts of event hooks are counted and logged as those of points are,
+// with the type of their event.
+func TestAttemptsOfDeliveriesAreCounted(t *testing.T) {
+	var out bytes.Buffer
+	m := newMetrics(emptyStore{})
+	log := slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	s := m.deliveries(attempts{}, log)
+	refusing := m.deliveries(attempts{err: delivery.ErrConflict}, log)
+	run := hooks.Run{ID: "r", Attempt: 1, Event: "claim.failed", Hook: "notify", Kind: hooks.KindWebhook, Workload: "web"}
+	update := func(state hooks.RunState) {
+		run.State = state
+		p, err := s.UpdateDelivery(t.Context(), delivery.Transition{Run: &run})
+		require.NoError(t, err)
+		require.EqualValues(t, 3, p.Fence)
+		_, err = refusing.UpdateDelivery(t.Context(), delivery.Transition{Run: &run})
+		require.ErrorIs(t, err, delivery.ErrConflict)
+	}
+	update(hooks.Running)
+	require.Contains(t, scrape(t, m), `hostler_hook_inflight{point="claim.failed"} 1`)
+	update(hooks.Failed)
+	update(hooks.Running)
+	update(hooks.Succeeded)
+	update(hooks.Skipped)
+	_, err := s.UpdateDelivery(t.Context(), delivery.Transition{})
+	require.NoError(t, err, "one without a run")
+	text := scrape(t, m)
+	for _, state := range []string{"failed", "succeeded"} {
+		require.Contains(t, text, `hostler_hook_runs_total{action="webhook",hook="notify",point="claim.failed",state="`+state+`",workload="web"} 1`)
+	}
+	require.NotContains(t, text, `state="skipped"`)
+	require.Contains(t, text, `hook_failures_total{hook="notify",point="claim.failed",workload="web"} 1`)
+	require.Contains(t, text, `hostler_hook_inflight{point="claim.failed"} 0`)
+	require.Equal(t, 2, bytes.Count(out.Bytes(), []byte("\n")), out.String())
+	require.Contains(t, out.String(), `"level":"ERROR","msg":"hook failed","hook":"notify","point":"claim.failed"`)
+}
+
+func scrape(t *testing.T, m *metrics) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	m.handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	return w.Body.String()
+}
+
 // Each attempt that has ended is counted once, and logged: a failure as an error
 // with the tail of its stderr, a success for debugging. One whose end is not on
 // record is neither.

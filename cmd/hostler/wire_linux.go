@@ -165,7 +165,7 @@ func assemble(db *store.DB, rt backend, sinks *snapshot.Sinks, requests *request
 	s.pools = pool.New(db, rt, hookRunner, checkSink, log)
 	s.claims = claim.NewService(db, s.pools, rt, hookRunner, sinks, log)
 	s.releases = release.NewService(db, s.claims, s.pools, rt, hookRunner, log)
-	s.delivery = delivery.New(db, delivery.Options{
+	s.delivery = delivery.New(s.metrics.deliveries(db, log), delivery.Options{
 		Workloads: s.pools.Catalog, Executors: actions, Attempt: hookRunner.EventAttempt,
 		OnEnd: s.metrics.countDelivery, WakeFiller: s.pools.WakeFiller, OnTainted: s.destroyIdle, Log: log,
 	})
