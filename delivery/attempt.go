@@ -10,6 +10,7 @@ import (
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/hooks/runner"
 	"github.com/hostler/hostler/internal/backoff"
+	"github.com/hostler/hostler/internal/flow"
 	"github.com/hostler/hostler/internal/workqueue"
 	"github.com/hostler/hostler/runtime"
 )
@@ -122,6 +123,7 @@ func (s *Service) execute(ctx context.Context, o occasion) error {
 	d := o.delivery
 	d.State, d.Attempts, d.DueAt = Running, o.run.Attempt, nil
 	o.run.State, o.run.StartedAt = hooks.Running, time.Now()
+	flow.Failpoint("delivery", "start", "before")
 	permission, err := s.store.UpdateDelivery(ctx, Transition{Delivery: d, From: []State{Queued, Scheduled}, Run: &o.run})
 	if errors.Is(err, ErrClaimEnded) {
 		return s.skip(ctx, o, Discarded, ErrClaimEnded.Error())
@@ -129,8 +131,12 @@ func (s *Service) execute(ctx context.Context, o occasion) error {
 	if err != nil {
 		return err
 	}
+	flow.Failpoint("delivery", "start", "after")
 	o.delivery, o.attempt.Fence = d, permission.Fence
-	return s.end(ctx, o, s.o.Executors.Of(o.run.Kind).Execute(work, o.attempt))
+	flow.Failpoint("delivery", "perform", "before")
+	res := s.o.Executors.Of(o.run.Kind).Execute(work, o.attempt)
+	flow.Failpoint("delivery", "perform", "after")
+	return s.end(ctx, o, res)
 }
 
 // addCommand registers a command that may run, until the returned function is
@@ -221,8 +227,10 @@ func (s *Service) end(ctx context.Context, o occasion, res runner.Result) error 
 	}
 	recording := context.WithoutCancel(ctx)
 	for retries := recordRetries.Retries(); ; {
+		flow.Failpoint("delivery", "end", "before")
 		_, err := s.store.UpdateDelivery(recording, t)
 		if err == nil {
+			flow.Failpoint("delivery", "end", "after")
 			s.ended(d)
 			return nil
 		}

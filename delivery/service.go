@@ -15,6 +15,7 @@ import (
 	"github.com/hostler/hostler/hooks/runner"
 	"github.com/hostler/hostler/internal/backoff"
 	"github.com/hostler/hostler/internal/dispatch"
+	"github.com/hostler/hostler/internal/flow"
 	"github.com/hostler/hostler/internal/workqueue"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/workload"
@@ -165,10 +166,16 @@ func (s *Service) fanOut(ctx context.Context) error {
 	var ends []string
 	isActive, more, err := s.store.FanOut(ctx, batchSize, func(ctx context.Context, events []activity.Event) (_ []Change, err error) {
 		changes, ends, err = s.match(ctx, events)
+		if len(changes) > 0 {
+			flow.Failpoint("delivery", "add", "before")
+		}
 		return changes, err
 	})
 	if err != nil {
 		return err
+	}
+	if len(changes) > 0 {
+		flow.Failpoint("delivery", "add", "after")
 	}
 	if !isActive {
 		s.setInactive(generation)

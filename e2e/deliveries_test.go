@@ -67,7 +67,9 @@ func TestDeliveries(t *testing.T) {
 type envelopeOf struct {
 	Type      string
 	Seq       int64
+	Hook      string
 	Container string
+	Claim     string
 	RunID     string `json:"run_id"`
 }
 

@@ -54,6 +54,12 @@ func serveFleet(t *testing.T, n int, args ...string) *fleet {
 // add starts one more server with this URL of the database.
 func (f *fleet) add(store string) {
 	f.t.Helper()
+	f.install(store).start()
+}
+
+// install adds a server that does not run yet.
+func (f *fleet) install(store string) *server {
+	f.t.Helper()
 	data, err := os.MkdirTemp("", "e2e-")
 	require.NoError(f.t, err)
 	s := &server{
@@ -61,7 +67,7 @@ func (f *fleet) add(store string) {
 		env: []string{"HOSTLER_STORE=" + store},
 	}
 	f.servers = append(f.servers, s)
-	s.start()
+	return s
 }
 
 // proxyStore returns a proxy to the database, and the URL of the database through

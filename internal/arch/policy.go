@@ -49,7 +49,7 @@ var layers = []layer{
 	{"release", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "pool", "claim", "internal/flow", "internal/singleflight", "internal/dispatch", "internal/backoff"}},
 	{"release/schedule", []string{"runtime", "workload", "pool", "claim", "release", "internal/backoff", "internal/workqueue"}},
 
-	{"delivery", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "pool", "internal/backoff", "internal/dispatch", "internal/workqueue"}},
+	{"delivery", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "pool", "internal/backoff", "internal/dispatch", "internal/flow", "internal/workqueue"}},
 
 	// What looks them over. It changes nothing.
 	{"doctor", []string{"activity", "runtime", "hooks", "workload", "pool", "claim"}},

@@ -70,6 +70,20 @@ var deliveries = []mutation{
 	permission, err := s.store.UpdateDelivery(`,
 	},
 	{
+		desc: "a server makes as many attempts at once as there are hooks", test: "TestAttemptsAtOnce",
+		file: "delivery/service.go",
+		old:  `s.keys.Run(ctx, slots, s.deliver)`,
+		new:  `s.keys.Run(ctx, 2*slots, s.deliver)`,
+	},
+	{
+		desc: "events are read although no workload has event hooks", test: "TestNoHooksCostNothing",
+		file: "delivery/service.go",
+		old: `	if !isActive {
+		s.setInactive(generation)`,
+		new: `	if isActive && false {
+		s.setInactive(generation)`,
+	},
+	{
 		desc: "attempts of event hooks are not counted", test: "TestAttemptsOfDeliveriesAreCounted", pkg: "cmd/hostler",
 		file: "cmd/hostler/metrics_linux.go",
 		old:  `	if err != nil || t.Run == nil || t.Run.State == hooks.Skipped {`,

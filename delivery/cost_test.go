@@ -1,0 +1,97 @@
+package delivery_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/delivery"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/hooks/runner"
+	"github.com/hostler/hostler/store"
+)
+
+// countedStore counts the calls of a service that events cause.
+type countedStore struct {
+	*store.DB
+	calls *atomic.Int64
+}
+
+func (s countedStore) FanOut(ctx context.Context, limit int, match func(context.Context, []activity.Event) ([]delivery.Change, error)) (isActive, more bool, err error) {
+	s.calls.Add(1)
+	return s.DB.FanOut(ctx, limit, match)
+}
+
+func (s countedStore) FirstDelivery(ctx context.Context, k delivery.Key) (delivery.Delivery, error) {
+	s.calls.Add(1)
+	return s.DB.FirstDelivery(ctx, k)
+}
+
+func (s countedStore) Events(ctx context.Context, f activity.Filter, after int64, limit int) (activity.Page, error) {
+	s.calls.Add(1)
+	return s.DB.Events(ctx, f, after, limit)
+}
+
+// While no workload has event hooks, events cause no access to the database:
+// before a workload has some, and after none has any more.
+func TestNoHooksCostNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		require.NoError(t, r.db.Close())
+		var calls atomic.Int64
+		r.wrap = func(db *store.DB) delivery.Store { return countedStore{db, &calls} }
+		r.open()
+		r.start()
+		<-time.After(time.Second)
+		synctest.Wait()
+		record := func() int64 {
+			calls.Store(0)
+			for range 20 {
+				r.record(activity.PoolWarning, "a", "b")
+			}
+			return calls.Load()
+		}
+		require.Zero(t, record())
+		r.apply(request("h", "pool"))
+		require.NotZero(t, record())
+		r.apply()
+		<-time.After(time.Minute)
+		synctest.Wait()
+		require.Zero(t, record(), "the hook was removed")
+	})
+}
+
+// A server makes at most 64 attempts at once, those of other hooks first.
+func TestAttemptsAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		var now, most atomic.Int64
+		unblock := make(chan struct{})
+		r.executor.end(func(context.Context, runner.Attempt) runner.Result {
+			most.Store(max(most.Load(), now.Add(1)))
+			<-unblock
+			now.Add(-1)
+			return runner.Result{State: hooks.Succeeded}
+		})
+		var all []hooks.EventHook
+		for i := range 100 {
+			all = append(all, request(fmt.Sprint("h", i), "pool"))
+		}
+		r.start()
+		r.apply(all...)
+		r.record(activity.PoolWarning, "a", "b", "c")
+		require.EqualValues(t, 64, now.Load())
+		close(unblock)
+		<-time.After(time.Minute)
+		synctest.Wait()
+		require.EqualValues(t, 64, most.Load())
+		for _, d := range r.deliveries() {
+			require.Contains(t, d, " succeeded")
+		}
+	})
+}

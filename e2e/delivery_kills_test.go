@@ -1,0 +1,231 @@
+package e2e
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/client"
+)
+
+// deliverySteps are the steps of a delivery, before and after each of which
+// servers are killed.
+var deliverySteps = []string{"add", "start", "perform", "end"}
+
+const auditedWorkload = `
+pool: { min_idle: 1, max_size: 4, reuse: same_tenant }
+hooks:
+  events:
+    - { name: audit, on: [claim, container], webhook: { url: "URL/ok" } }
+    - { name: billing, on: [claim.activated, claim.released], webhook: { url: "URL/ok" } }
+`
+
+// A server is killed before and after each step of a delivery. The next one loses
+// no event and repeats none under another key.
+func TestDeliveriesKilledAtEachStep(t *testing.T) {
+	t.Parallel()
+	forBackends(t, []backend{processBackend{}}, func(t *testing.T, rt backend) {
+		path, err := crashingServer()
+		require.NoError(t, err)
+		a := newAudit(t)
+		s := install(t, rt, "--hooks-allow", "127.0.0.1")
+		s.program = path
+		s.start()
+		s.apply("audited", a.workload())
+		for _, failpoint := range deliveryFailpoints(deliverySteps) {
+			s.kill()
+			s.env = []string{"HOSTLER_CRASH_AT=" + failpoint}
+			s.start()
+			a.workUntil(func() bool { return s.hasEnded() }, s)
+			s.env = nil
+			s.start()
+		}
+		a.check(s)
+		s.requireEnds()
+	})
+}
+
+// Of three servers on one database, the leader is killed again and again: before
+// and after each step of a delivery, and at any moment. The next leader loses no
+// event and repeats none under another key.
+func TestDeliveriesOfKilledLeaders(t *testing.T) {
+	t.Parallel()
+	for _, steps := range [][]string{{"add", "start"}, {"perform", "end"}} {
+		t.Run(strings.Join(steps, " "), func(t *testing.T) {
+			t.Parallel()
+			killLeaders(t, deliveryFailpoints(steps))
+		})
+	}
+}
+
+// killLeaders arms each server with another failpoint, which it reaches once it
+// leads.
+func killLeaders(t *testing.T, failpoints []string) {
+	path, err := crashingServer()
+	require.NoError(t, err)
+	a := newAudit(t)
+	f := serveFleet(t, 0, "--hooks-allow", "127.0.0.1")
+	armed := map[*server]string{}
+	start := func(s *server) {
+		armed[s] = ""
+		s.program, s.env = path, []string{"HOSTLER_STORE=" + f.store}
+		if len(failpoints) > 0 {
+			armed[s], failpoints = failpoints[0], failpoints[1:]
+			s.env = append(s.env, "HOSTLER_CRASH_AT="+armed[s])
+		}
+		s.start()
+	}
+	for range 3 {
+		start(f.install(f.store))
+	}
+	f.servers[0].apply("audited", a.workload())
+	kills := 0
+	a.workUntil(func() bool {
+		left := len(failpoints)
+		for _, s := range f.servers {
+			if s.hasEnded() {
+				t.Logf("the leader was killed at %q", armed[s])
+				kills++
+				start(s)
+			}
+			if armed[s] != "" {
+				left++
+			}
+		}
+		return left == 0
+	}, f.servers...)
+	leader, _ := f.leader()
+	leader.kill()
+	a.workUntil(func() bool { return f.hasOtherLeader(leader) }, f.servers...)
+	leader.start()
+	t.Logf("%d leaders were killed, %d events claimed and released", kills+1, a.claims)
+	a.check(f.servers[0])
+	f.servers[0].requireEnds()
+	f.servers[0].requireNoGaps()
+}
+
+func deliveryFailpoints(steps []string) (all []string) {
+	for _, step := range steps {
+		all = append(all, "delivery/"+step+"/before", "delivery/"+step+"/after")
+	}
+	return all
+}
+
+// hasEnded reports whether the server's process has exited.
+func (s *server) hasEnded() bool {
+	select {
+	case <-s.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// hasOtherLeader reports whether another server than s leads.
+func (f *fleet) hasOtherLeader(s *server) bool {
+	for _, other := range f.servers {
+		line, ended, _ := other.log.find(isLeaderLine)
+		if other != s && line != nil && !ended {
+			return true
+		}
+	}
+	return false
+}
+
+// audit is what tenants do, and what a receiver must learn of it.
+type audit struct {
+	*receiver
+	t      *testing.T
+	claims int
+}
+
+func newAudit(t *testing.T) *audit { return &audit{receiver: newReceiver(t), t: t} }
+
+func (a *audit) workload() string { return strings.ReplaceAll(auditedWorkload, "URL", a.URL) }
+
+// workUntil has tenants claim and release on the servers in turn until a
+// condition holds. Calls fail while servers are killed.
+func (a *audit) workUntil(condition func() bool, servers ...*server) {
+	a.t.Helper()
+	deadline := time.Now().Add(2 * waitTimeout)
+	for i := 0; !condition(); i++ {
+		require.Less(a.t, time.Now(), deadline)
+		a.claimOnce(servers[i%len(servers)], fmt.Sprintf("tenant-%d", i%3))
+		<-time.After(20 * time.Millisecond)
+	}
+}
+
+func (a *audit) claimOnce(s *server, tenant string) {
+	ctx, cancel := context.WithTimeout(a.t.Context(), 5*time.Second)
+	defer cancel()
+	c, _, err := s.Claim(ctx, "audited", tenant, 2*time.Second)
+	if err != nil {
+		return
+	}
+	if _, err = s.Release(ctx, c.ID, false); err == nil {
+		a.claims++
+	}
+}
+
+// check compares the events with what has arrived.
+func (a *audit) check(s *server) {
+	t := a.t
+	t.Helper()
+	for i := range 3 {
+		s.releaseTenant("audited", fmt.Sprintf("tenant-%d", i))
+	}
+	s.awaitDeliveries("audited")
+	expected := map[string]string{} // types by hook and event
+	for _, e := range s.events(eventsOf("audited", "claim", "container")) {
+		expected[fmt.Sprint("audit ", e.Seq)] = string(e.Type)
+		if e.Type == client.EventClaimActivated || e.Type == client.EventClaimReleased {
+			expected[fmt.Sprint("billing ", e.Seq)] = string(e.Type)
+		}
+	}
+	require.Eventually(t, func() bool { return len(a.arrived()) >= len(expected) }, time.Minute, 50*time.Millisecond)
+	all := s.awaitDeliveries("audited")
+	types := map[string]string{}
+	ids := map[string]string{}
+	for _, d := range all {
+		require.Equal(t, client.DeliverySucceeded, d.State, "%+v", d)
+		key := fmt.Sprint(d.Hook, " ", d.Seq)
+		require.NotContains(t, ids, key, "two deliveries")
+		types[key], ids[key] = string(d.Event), d.ID
+	}
+	require.Equal(t, expected, types, "one delivery for each event and hook")
+	require.Equal(t, ids, a.arrived(), "each has arrived, with its own key only")
+	a.requireLaneOrder()
+	t.Logf("%d deliveries, %d requests", len(all), len(a.envelopes(t)))
+}
+
+// arrived returns the key with which each event arrived, by hook and event. It
+// fails if one has two.
+func (a *audit) arrived() map[string]string {
+	keys := map[string]string{}
+	for _, e := range a.envelopes(a.t) {
+		name := fmt.Sprint(e.Hook, " ", e.Seq)
+		require.Equal(a.t, e.RunID, cmp.Or(keys[name], e.RunID), "%s has two keys", name)
+		keys[name] = e.RunID
+	}
+	return keys
+}
+
+// requireLaneOrder checks that the events of a container, else a claim, arrived
+// in the order of the log, apart from repetitions: those that a server sends late.
+func (a *audit) requireLaneOrder() {
+	last, seen := map[string]int64{}, map[string]bool{}
+	for _, e := range a.envelopes(a.t) {
+		if seen[e.RunID] {
+			continue
+		}
+		seen[e.RunID] = true
+		lane := e.Hook + " " + cmp.Or(e.Container, e.Claim)
+		require.Greater(a.t, e.Seq, last[lane], "%s", lane)
+		last[lane] = e.Seq
+	}
+}
