@@ -28,13 +28,16 @@ const (
 	PoolRecovered Type = "pool.recovered"
 	PoolDestroyed Type = "pool.destroyed"
 
-	ContainerCreating   Type = "container.creating"
-	ContainerCreated    Type = "container.created"
-	ContainerClaimed    Type = "container.claimed"
-	ContainerWiped      Type = "container.wiped"
-	ContainerReleased   Type = "container.released"
-	ContainerUnhealthy  Type = "container.unhealthy"
-	ContainerDied       Type = "container.died"
+	ContainerCreating  Type = "container.creating"
+	ContainerCreated   Type = "container.created"
+	ContainerClaimed   Type = "container.claimed"
+	ContainerWiped     Type = "container.wiped"
+	ContainerReleased  Type = "container.released"
+	ContainerUnhealthy Type = "container.unhealthy"
+	ContainerDied      Type = "container.died"
+	// ContainerForced records that an operator has a container destroyed although
+	// it is claimed, or without its pre_destroy hooks.
+	ContainerForced     Type = "container.forced"
 	ContainerDestroying Type = "container.destroying"
 	ContainerDestroyed  Type = "container.destroyed"
 
@@ -75,7 +78,7 @@ var types = []Type{
 	WorkloadApplied, WorkloadDeleted,
 	PoolCreated, PoolScaled, PoolDrained, PoolWarning, PoolRecovered, PoolDestroyed,
 	ContainerCreating, ContainerCreated, ContainerClaimed, ContainerWiped, ContainerReleased,
-	ContainerUnhealthy, ContainerDied, ContainerDestroying, ContainerDestroyed,
+	ContainerUnhealthy, ContainerDied, ContainerForced, ContainerDestroying, ContainerDestroyed,
 	ClaimRequested, ClaimActivated, ClaimFailed, ClaimReleasing, ClaimDiscarded, ClaimStateLost, ClaimReleased, ClaimReleaseFailed,
 	HookStarted, HookCompleted, HookFailed, HookSkipped, HookWarning,
 	DeliveryRetried, DeliveryReplayed, DeliveryDiscarded,

@@ -42,6 +42,11 @@ type (
 		OOMKilled bool `json:"oom_killed"`
 	}
 
+	// ContainerForcedData is the data of ContainerForced.
+	ContainerForcedData struct {
+		Now bool `json:"now" doc:"Whether its pre_destroy hooks are skipped."`
+	}
+
 	// ReasonData is the data of ContainerDestroying, ContainerDestroyed and
 	// ClaimFailed.
 	ReasonData struct {
@@ -190,6 +195,7 @@ var newData = map[Type]func() any{
 	ContainerReleased:   nil,
 	ContainerUnhealthy:  nil,
 	ContainerDied:       func() any { return new(ContainerDiedData) },
+	ContainerForced:     func() any { return new(ContainerForcedData) },
 	ContainerDestroying: func() any { return new(ReasonData) },
 	ContainerDestroyed:  func() any { return new(ReasonData) },
 

@@ -14,6 +14,7 @@ type Containers interface {
 	Container(ctx context.Context, id string) (pool.Container, error)
 	Containers(ctx context.Context, f pool.ContainerFilter) ([]pool.Container, error)
 	DestroyContainer(ctx context.Context, id string, force bool) error
+	DestroyContainerNow(ctx context.Context, id string, force bool) error
 	Logs(ctx context.Context, id string, tail int64) (io.ReadCloser, error)
 }
 
@@ -65,12 +66,18 @@ func (a *API) getContainer(ctx context.Context, in *containerPath) (*containerOu
 
 type destroyIn struct {
 	ID    string `path:"id" maxLength:"128" doc:"The container's id."`
-	Force bool   `query:"force" doc:"Destroy it even if a claim holds it."`
+	Force bool   `query:"force" doc:"Destroy it even if a claim holds it. A hook that runs in it is ended."`
+	Now   bool   `query:"now" doc:"Without its pre_destroy hooks; those that run are ended."`
 }
 
-// destroyContainer returns the record afterwards: destroying or destroyed.
+// destroyContainer returns the record afterwards: destroying or destroyed, or
+// claimed if a claim held it.
 func (a *API) destroyContainer(ctx context.Context, in *destroyIn) (*containerOut, error) {
-	if err := a.o.Containers.DestroyContainer(ctx, in.ID, in.Force); err != nil {
+	destroy := a.o.Containers.DestroyContainer
+	if in.Now {
+		destroy = a.o.Containers.DestroyContainerNow
+	}
+	if err := destroy(ctx, in.ID, in.Force); err != nil {
 		return nil, err
 	}
 	return a.getContainer(ctx, &containerPath{in.ID})

@@ -79,11 +79,20 @@ func (c *Client) Container(ctx context.Context, id string) (Container, error) {
 	return get[Container](ctx, c, path("/v1/containers", id))
 }
 
-// DestroyContainer destroys a container; a claimed one only with force.
+// DestroyContainer destroys a container after its pre_destroy hooks; a claimed one
+// only with force.
 func (c *Client) DestroyContainer(ctx context.Context, id string, force bool) (Container, error) {
-	out, _, err := doJSON[Container](ctx, c, call{
-		method: http.MethodDelete, path: path("/v1/containers", id), query: url.Values{"force": {strconv.FormatBool(force)}},
-	})
+	return c.destroyContainer(ctx, id, url.Values{"force": {strconv.FormatBool(force)}})
+}
+
+// DestroyContainerNow is DestroyContainer without the pre_destroy hooks; those
+// that run are ended.
+func (c *Client) DestroyContainerNow(ctx context.Context, id string, force bool) (Container, error) {
+	return c.destroyContainer(ctx, id, url.Values{"force": {strconv.FormatBool(force)}, "now": {"true"}})
+}
+
+func (c *Client) destroyContainer(ctx context.Context, id string, query url.Values) (Container, error) {
+	out, _, err := doJSON[Container](ctx, c, call{method: http.MethodDelete, path: path("/v1/containers", id), query: query})
 	return out, err
 }
 

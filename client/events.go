@@ -35,6 +35,7 @@ const (
 	EventContainerReleased   EventType = "container.released"
 	EventContainerUnhealthy  EventType = "container.unhealthy"
 	EventContainerDied       EventType = "container.died"
+	EventContainerForced     EventType = "container.forced"
 	EventContainerDestroying EventType = "container.destroying"
 	EventContainerDestroyed  EventType = "container.destroyed"
 	EventClaimRequested      EventType = "claim.requested"

@@ -113,6 +113,7 @@ type Container struct {
 	Snapshot string         `json:"snapshot,omitempty"` // of the tenant's state that its files correspond to
 	Endpoint Endpoint       `json:"endpoint"`
 	Reason   string         `json:"reason,omitempty"` // why it is being destroyed, was destroyed or is not healthy
+	Forced   string         `json:"forced,omitempty"` // how an operator has forced its destruction: after_hooks, now or done
 	Protocol int            `json:"protocol"`         // the version that its shim speaks
 	// CreatedAt and ChangedAt are when it and its state began, WipedAt when it
 	// was last wiped for a claim.

@@ -68,24 +68,31 @@ func deliveriesOf(t *testing.T, h *flowtest.Harness) []delivery.Delivery {
 // A release ends the command of an event hook that runs in its container, and
 // waits for that: the next tenant finds nothing of it.
 func TestReleaseEndsCommands(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := flowtest.New(t)
-		defer deliverOn(t, h)()
-		h.Apply(commandWorkload)
-		h.AwaitIdle("w", 1)
-		c := h.Claim("w", "ann")
-		<-time.After(time.Second)
-		synctest.Wait()
-		require.Equal(t, delivery.Running, deliveriesOf(t, h)[0].State)
-		begin := time.Now()
-		h.Release(c)
-		require.Less(t, time.Since(begin), 30*time.Second)
-		synctest.Wait()
-		require.Equal(t, delivery.Discarded, deliveriesOf(t, h)[0].State)
-		runs, err := h.DB.Run(t.Context(), deliveriesOf(t, h)[0].ID)
-		require.NoError(t, err)
-		require.Equal(t, hooks.Cancelled, runs[0].State)
-	})
+	for _, isForced := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			h := flowtest.New(t)
+			defer deliverOn(t, h)()
+			h.Apply(commandWorkload)
+			h.AwaitIdle("w", 1)
+			c := h.Claim("w", "ann")
+			<-time.After(time.Second)
+			synctest.Wait()
+			require.Equal(t, delivery.Running, deliveriesOf(t, h)[0].State)
+			begin := time.Now()
+			if isForced {
+				require.NoError(t, h.Pools.DestroyContainer(t.Context(), c.Container, true))
+				<-time.After(10 * time.Second)
+			} else {
+				h.Release(c)
+			}
+			require.Less(t, time.Since(begin), 30*time.Second)
+			synctest.Wait()
+			require.Equal(t, delivery.Discarded, deliveriesOf(t, h)[0].State)
+			runs, err := h.DB.Run(t.Context(), deliveriesOf(t, h)[0].ID)
+			require.NoError(t, err)
+			require.Equal(t, hooks.Cancelled, runs[0].State)
+		})
+	}
 }
 
 // A command that was sent before the release, and arrives after another tenant

@@ -278,8 +278,10 @@ func (s *Service) EventHandlers() dispatch.Subscription {
 	on[activity.ContainerClaimed] = func(e activity.Event) {
 		s.cancelCommands(func(c *command) bool { return c.container == e.Container && c.claim != e.Claim })
 	}
-	on[activity.ContainerDestroying] = func(e activity.Event) {
-		s.cancelCommands(func(c *command) bool { return c.container == e.Container })
+	for _, t := range []activity.Type{activity.ContainerDestroying, activity.ContainerForced} {
+		on[t] = func(e activity.Event) {
+			s.cancelCommands(func(c *command) bool { return c.container == e.Container })
+		}
 	}
 	for _, t := range []activity.Type{activity.ClaimReleasing, activity.ClaimFailed, activity.ClaimReleased} {
 		on[t] = func(e activity.Event) {

@@ -23,6 +23,7 @@ var steps = map[string][]string{
 	"claim":   {"reserve", "load", "compare", "wipe", "download", "seed", "restart", "post_start", "healthy", "post_claim", "activate"},
 	"release": {"releasing", "pre_release", "upload", "dispose", "released"},
 	"destroy": {"pre_destroy", "remove", "destroyed"},
+	"force":   {"record", "pre_destroy", "remove", "removed"},
 
 	"snapshot": {"object", "commit", "sweep"},
 }
@@ -129,6 +130,11 @@ func (v *tenantSim) run(id string) {
 		last = got
 	}
 	_, _ = s.DestroyContainer(ctx, last.Container, false) // the server may be killed during the call
+	forced, _, err := s.Claim(ctx, id, "cyd", waitTimeout)
+	if err != nil {
+		return
+	}
+	_, _ = s.DestroyContainer(ctx, forced.Container, true)
 }
 
 // readNote checks the note in a claim's container: it is the tenant's whole note,
@@ -160,7 +166,7 @@ func (v *tenantSim) check(id string) {
 		require.NoError(s.t, err)
 		require.Equal(s.t, state, got.State)
 	}
-	for _, tenant := range []string{"ada", "bob"} {
+	for _, tenant := range []string{"ada", "bob", "cyd"} {
 		s.releaseTenant(id, tenant)
 	}
 	for _, tenant := range []string{"ada", "bob"} {

@@ -55,6 +55,7 @@ type Container struct {
 	Snapshot string           `json:"snapshot,omitempty"`
 	Endpoint runtime.Endpoint `json:"endpoint"`
 	Reason   string           `json:"reason,omitempty" doc:"Why it is being destroyed, was destroyed, or is not healthy."`
+	Forced   Forced           `json:"forced,omitempty" doc:"How an operator has forced its destruction: after_hooks, or now without its pre_destroy hooks. done: it is removed, and its claim is not released yet."`
 	// Fence increases whenever another flow or another server becomes the owner
 	// of the container. Restart, Stop, RecordBaseline and Wipe carry it, so that the
 	// container rejects those of a previous owner: see runtime.ErrStaleFence.

@@ -2,6 +2,8 @@ package pool
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/hostler/hostler/activity"
@@ -35,8 +37,18 @@ func (p *Pools) EventHandlers() dispatch.Subscription {
 				p.Health.MarkStarting(e.Container)
 				p.filler.checks.AddAfter(e.Workload, fillDelay)
 			},
-			activity.ContainerReleased:   func(e activity.Event) { p.Health.MarkRestarted(e.Container); wake(e) },
-			activity.ContainerDestroyed:  func(e activity.Event) { p.Health.Forget(e.Container); wake(e) },
+			activity.ContainerReleased: func(e activity.Event) { p.Health.MarkRestarted(e.Container); wake(e) },
+			activity.ContainerDestroyed: func(e activity.Event) {
+				p.Health.Forget(e.Container)
+				p.runner.Forget(e.Container)
+				wake(e)
+			},
+			activity.ContainerForced: func(e activity.Event) {
+				var data activity.ContainerForcedData
+				_ = json.Unmarshal(e.Data, &data) // it is of this program
+				p.runner.End(e.Container, data.Now, errForced)
+				p.reaper.Wake()
+			},
 			activity.ContainerCreated:    wake,
 			activity.ContainerDied:       wake,
 			activity.ContainerUnhealthy:  wake,
@@ -55,7 +67,7 @@ func (p *Pools) EventHandlers() dispatch.Subscription {
 				wakeAll(activity.Event{Workload: r.ID})
 			}
 			p.reaper.Wake()
-			return err
+			return errors.Join(err, p.endForced(ctx))
 		},
 	}
 }

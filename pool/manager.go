@@ -266,55 +266,6 @@ func (m *Manager) Logs(ctx context.Context, id string, tail int64) (io.ReadClose
 	return m.rt.Logs(ctx, id, since, tail)
 }
 
-// DestroyContainer moves a container to Destroying; the reaper destroys it. For
-// a claimed container it returns ErrInUse unless force is set: its claim then
-// remains, with health Exited, until its tenant releases it. For a container
-// that is being destroyed, or is destroyed, it returns nil.
-func (m *Manager) DestroyContainer(ctx context.Context, id string, force bool) error {
-	const reason = "requested by an operator"
-	c, err := m.store.Container(ctx, id)
-	if err != nil {
-		return fmt.Errorf("container %s: %w", id, err)
-	}
-	switch c.State {
-	case Destroying, Destroyed:
-		return nil
-	case Creating:
-		return fmt.Errorf("container %s is being created: %w", id, ErrInUse)
-	case Claimed:
-		if !force {
-			return fmt.Errorf("container %s: %w by %s of tenant %s", id, ErrInUse, c.Claim, c.Tenant)
-		}
-		return m.forceDestroy(ctx, c)
-	case Idle:
-	}
-	_, err = m.store.UpdateContainer(ctx, BeginDestroy(id, []State{Idle}, reason))
-	if isConflict(err) {
-		return m.DestroyContainer(ctx, id, force) // its state has changed: read it again
-	}
-	if err != nil {
-		return fmt.Errorf("begin to destroy container %s: %w", id, err)
-	}
-	return nil
-}
-
-// forceDestroy destroys a claimed container in the engine. Its row remains
-// claimed, with health Exited, so that the claim can be released as usual.
-func (m *Manager) forceDestroy(ctx context.Context, c Container) error {
-	const reason = "an operator destroyed it while it was claimed"
-	_, err := m.store.UpdateContainer(ctx, Note(c.ID, Claimed,
-		func(c *Container) { c.Health, c.Reason = Exited, reason },
-		activity.Event{Type: activity.ContainerDied, Message: "container destroyed by force: " + reason},
-	))
-	if err != nil {
-		return fmt.Errorf("record the forced exit of container %s: %w", c.ID, err)
-	}
-	if err := m.rt.Destroy(ctx, c.ID); err != nil {
-		return fmt.Errorf("destroy container %s: %w", c.ID, err)
-	}
-	return nil
-}
-
 // Status returns the current status of a pool, or ErrWorkloadNotFound.
 func (m *Manager) Status(ctx context.Context, id string) (Status, error) {
 	r, err := m.store.Workload(ctx, id)

@@ -24,6 +24,7 @@ type Pools struct {
 	filler  *Filler
 	reaper  *Reaper
 	watcher *Watcher
+	runner  *runner.Runner
 	store   Store
 	log     *slog.Logger
 }
@@ -31,7 +32,7 @@ type Pools struct {
 // New returns the pools of a server. They do nothing before Run. checkSink
 // returns an error if this server cannot open the sink of a workload.
 func New(store Store, rt runtime.Runtime, runner *runner.Runner, checkSink func(context.Context, *workload.Sync) error, log *slog.Logger) *Pools {
-	p := &Pools{Catalog: NewCatalog(store), Queue: NewWaitQueue(), store: store, log: log}
+	p := &Pools{Catalog: NewCatalog(store), Queue: NewWaitQueue(), runner: runner, store: store, log: log}
 	p.Health = NewHealthChecker(rt, store, p.beginLoss, log)
 	provisioner := NewProvisioner(store, rt, runner, p.Health, log)
 	p.reaper = NewReaper(store, p.Catalog, provisioner, log)

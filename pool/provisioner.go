@@ -141,21 +141,29 @@ func (p *Provisioner) beginDestroy(ctx context.Context, id string, from []State,
 func (p *Provisioner) destroy(ctx context.Context, c Container, w *workload.Workload, onStopping func()) error {
 	p.health.Forget(c.ID)
 	err := flow.Run(ctx, "destroy",
-		flow.Step{Name: string(hooks.PreDestroy), When: func() bool { return w != nil }, Do: func(ctx context.Context) error {
+		flow.Step{Name: string(hooks.PreDestroy), When: hasPreDestroy(c, w), Do: func(ctx context.Context) error {
 			return p.preDestroy(ctx, c, w)
 		}},
-		flow.Step{Name: "remove", Do: func(ctx context.Context) error {
-			onStopping()
-			ctx, cancel := context.WithTimeout(ctx, stopGraceOf(w)+removeTimeout)
-			defer cancel()
-			return p.rt.Destroy(ctx, c.ID)
-		}},
+		flow.Step{Name: "remove", Do: func(ctx context.Context) error { return p.remove(ctx, c.ID, w, onStopping) }},
 		flow.Step{Name: "destroyed", Do: func(ctx context.Context) error { return p.markGone(ctx, c) }},
 	)
 	if err != nil {
 		return fmt.Errorf("destroy container %s: %w", c.ID, err)
 	}
 	return nil
+}
+
+// hasPreDestroy returns the condition of the step pre_destroy.
+func hasPreDestroy(c Container, w *workload.Workload) func() bool {
+	return func() bool { return w != nil && c.Forced != ForcedDone }
+}
+
+// remove stops and removes a container.
+func (p *Provisioner) remove(ctx context.Context, id string, w *workload.Workload, onStopping func()) error {
+	onStopping()
+	ctx, cancel := context.WithTimeout(ctx, stopGraceOf(w)+removeTimeout)
+	defer cancel()
+	return p.rt.Destroy(ctx, id)
 }
 
 // markGone records that a container is destroyed.
@@ -170,9 +178,13 @@ func (p *Provisioner) markGone(ctx context.Context, c Container) error {
 // preDestroy fires pre_destroy. A failed hook does not keep the container; an
 // error means that the engine or the database is unavailable.
 func (p *Provisioner) preDestroy(ctx context.Context, c Container, w *workload.Workload) error {
-	outcome, err := p.runner.Fire(ctx, hooks.PreDestroy, w, runner.Subject{
-		Workload: c.Workload, Container: c.ID, Fence: c.Fence, Tenant: c.Tenant, Protocol: c.Protocol,
-	})
+	subject := runner.Subject{
+		Workload: c.Workload, Container: c.ID, Fence: c.Fence, Tenant: c.Tenant, Protocol: c.Protocol, EndsOthers: c.Forced != NotForced,
+	}
+	if c.Forced == ForcedNow {
+		subject.Skip = skippedReason
+	}
+	outcome, err := p.runner.Fire(ctx, hooks.PreDestroy, w, subject)
 	if outcome.Failure != nil {
 		p.log.Info("pre_destroy hook failed; destroying container", "container", c.ID, "error", outcome.Failure)
 	}

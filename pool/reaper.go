@@ -24,8 +24,9 @@ const (
 	stopsPerWorkload    = 128
 )
 
-// Reaper destroys every container in state Destroying. To destroy a container,
-// a caller records the transition (BeginDestroy), whose event wakes the reaper.
+// Reaper destroys every container in state Destroying, and every claimed one
+// whose destruction is forced. To destroy a container, a caller records the
+// transition (BeginDestroy), whose event wakes the reaper.
 type Reaper struct {
 	store       Containers
 	catalog     *Catalog
@@ -68,10 +69,12 @@ func (r *Reaper) Run(ctx context.Context) error {
 func (r *Reaper) list(ctx context.Context, t *workqueue.Task[struct{}]) error {
 	r.lists.AddAfter(t.Key, time.Hour)
 	destroying, err := r.store.Containers(ctx, ContainerFilter{States: []State{Destroying}})
+	forced, forcedErr := r.store.Containers(ctx, ContainerFilter{IsForced: true})
+	err = errors.Join(err, forcedErr)
 	if err != nil && ctx.Err() == nil {
 		r.log.Error("listing containers to be destroyed failed; retrying", "error", err)
 	}
-	for _, c := range destroying {
+	for _, c := range append(destroying, forced...) {
 		if !r.provisioner.rt.Protocols().IsNewer(c.Protocol) { // a newer server removes its own
 			r.removals.Add(containerKey{c.Workload, c.ID})
 		}
@@ -97,13 +100,16 @@ func (r *Reaper) destroy(ctx context.Context, id string, onStopping func()) erro
 	if errors.Is(err, ErrContainerNotFound) {
 		return nil // it was destroyed long ago
 	}
-	if err != nil || c.State != Destroying {
+	if err != nil || !c.isDue() {
 		return err
 	}
 	w, _, err := r.catalog.Revision(ctx, c.Workload, c.Revision)
 	if err != nil {
 		// Without the workload there are no hooks to run.
 		r.log.Warn("reading workload failed; destroying container without hooks", "container", c.ID, "error", err)
+	}
+	if c.State == Claimed {
+		return r.provisioner.force(ctx, c, w, onStopping)
 	}
 	return r.provisioner.destroy(ctx, c, w, onStopping)
 }

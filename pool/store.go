@@ -64,6 +64,7 @@ type ContainerFilter struct {
 	Workload string
 	Tenant   string
 	States   []State // empty: all but Destroyed
+	IsForced bool    // only those that are Forced and not removed yet
 	After    string  // only ids greater than this one
 	Limit    int     // 0: no limit
 }

@@ -232,6 +232,7 @@ func TestUploadFromExitedContainer(t *testing.T) {
 		c := h.Claim("w", "ada")
 		execTestprog(h, c, "write", "/data/note", "x")
 		h.RT.Kill(c.Container)
+		h.Until("its exit", func() bool { return len(h.Events(activity.ContainerDied)) == 1 })
 		h.Release(c)
 		next := h.Claim("w", "ada")
 		require.Equal(t, "x", execTestprog(h, next, "read", "/data/note"))

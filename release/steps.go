@@ -101,6 +101,7 @@ func (op *operation) markReleasing(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	op.noteForced()
 	return op.checkProtocol()
 }
 

@@ -43,7 +43,14 @@ func (op *operation) uploadState(ctx context.Context) error {
 	if err := op.refreshDiscard(ctx); err != nil || op.claim.Discard || op.lossReason != "" {
 		return err
 	}
-	err := op.stopAndUpload(ctx)
+	var err error
+	if op.container, err = op.pools.Container(ctx, op.claim.Container); err != nil {
+		return fmt.Errorf("container %s: %w", op.claim.Container, err)
+	}
+	if op.noteForced(); op.lossReason != "" {
+		return nil
+	}
+	err = op.stopAndUpload(ctx)
 	switch {
 	case err == nil:
 		return nil
@@ -63,6 +70,18 @@ func (op *operation) uploadState(ctx context.Context) error {
 		return err
 	}
 	return &claim.SyncError{Direction: "upload", Err: err}
+}
+
+// noteForced has the release not use a container whose destruction is forced: an
+// upload would end its pre_destroy hooks.
+func (op *operation) noteForced() {
+	if op.container.Forced == pool.NotForced {
+		return
+	}
+	op.unusable = op.container.Reason
+	if op.hasSyncOnRelease() && !op.claim.Discard {
+		op.lossReason = "the container was lost: " + op.container.Reason
+	}
 }
 
 // exitedReason is why a container that exited by itself is not reused: the reason

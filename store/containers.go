@@ -25,6 +25,7 @@ var containerColumns = columns[pool.Container]{
 	{name: "claim", field: func(c *pool.Container) any { return &c.Claim }},
 	{name: "endpoint", field: func(c *pool.Container) any { return object[runtime.Endpoint]{&c.Endpoint} }},
 	{name: "reason", field: func(c *pool.Container) any { return (*text)(&c.Reason) }},
+	{name: "forced", field: func(c *pool.Container) any { return (*string)(&c.Forced) }},
 	{name: "snapshot", field: func(c *pool.Container) any { return &c.Snapshot }},
 	{name: "fence", field: func(c *pool.Container) any { return &c.Fence }},
 	{name: "created_at", use: immutable, field: func(c *pool.Container) any { return (*nanos)(&c.CreatedAt) }},
@@ -43,6 +44,9 @@ var (
 )
 
 const (
+	// forcedCondition is the condition of the index on forced destructions, word
+	// for word.
+	forcedCondition = `forced IN ('after_hooks', 'now')`
 	countContainers = `SELECT count(*) FROM containers WHERE workload = $1 AND state <> 'destroyed'`
 	// The claim keeps its owner, even when another server creates the
 	// container.
@@ -149,7 +153,7 @@ func moveContainer(t *tx, m pool.Transition) (pool.Container, error) {
 		after.Claim = "" // no claim can hold it
 	}
 	after.Fence = before.Fence
-	if after.State != before.State || after.Claim != before.Claim {
+	if after.State != before.State || after.Claim != before.Claim || after.Forced != before.Forced {
 		after.Fence++ // another flow owns it from here on
 	}
 	if err := saveContainer(t, &after); err != nil {
@@ -209,6 +213,9 @@ func containerQuery(f pool.ContainerFilter) (string, []any) {
 	w.equal("tenant", f.Tenant)
 	if len(f.States) > 0 {
 		oneOf(&w, "state", f.States)
+	}
+	if f.IsForced {
+		w.add(forcedCondition)
 	}
 	order := byID
 	if !slices.Contains(f.States, pool.Destroyed) {

@@ -71,7 +71,7 @@ const (
 	selectOwner = `SELECT state, owner, seq FROM deliveries WHERE id = $1` + forUpdate
 	// commandStarts marks the container for the next flow, which waits for this
 	// row and then reads the mark.
-	commandStarts      = `UPDATE containers SET event_commands = 1 WHERE id = $1 RETURNING state, fence`
+	commandStarts      = `UPDATE containers SET event_commands = 1 WHERE id = $1 RETURNING CASE forced WHEN '' THEN state ELSE forced END, fence`
 	stateOfClaim       = `SELECT state, container FROM claims WHERE id = $1` + forShare
 	countLive          = `SELECT state, count(*) FROM deliveries WHERE ` + liveDelivery + ` GROUP BY state`
 	countLiveOf        = `SELECT count(*) FROM deliveries WHERE workload = $1 AND ` + liveDelivery

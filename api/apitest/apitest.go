@@ -249,6 +249,16 @@ func (b containers) Containers(_ context.Context, f pool.ContainerFilter) ([]poo
 	}), b.Errors["containers"]
 }
 
+func (b containers) DestroyContainerNow(ctx context.Context, id string, force bool) error {
+	err := b.DestroyContainer(ctx, id, force)
+	for i, c := range b.Backend.Containers {
+		if err == nil && c.ID == id {
+			b.Backend.Containers[i].Forced = pool.ForcedNow
+		}
+	}
+	return err
+}
+
 func (b containers) DestroyContainer(_ context.Context, id string, force bool) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

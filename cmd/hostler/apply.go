@@ -121,13 +121,17 @@ func newDeleteWorkloadCmd() *cobra.Command {
 
 func newDeleteContainerCmd() *cobra.Command {
 	var r remote
-	var force bool
+	var force, now bool
 	cmd := &cobra.Command{
 		Use:   "container CONTAINER",
 		Short: "Destroy a container, after its pre_destroy hooks",
 		Args:  cobra.ExactArgs(1),
 		RunE: r.wrapErrors(func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error {
-			box, err := c.DestroyContainer(ctx, args[0], force)
+			destroy := c.DestroyContainer
+			if now {
+				destroy = c.DestroyContainerNow
+			}
+			box, err := destroy(ctx, args[0], force)
 			if err != nil {
 				return err
 			}
@@ -138,7 +142,8 @@ func newDeleteContainerCmd() *cobra.Command {
 		}),
 		ValidArgsFunction: r.complete(containerIDs),
 	}
-	cmd.Flags().BoolVar(&force, "force", false, "also when a claim holds it")
+	cmd.Flags().BoolVar(&force, "force", false, "also when a claim holds it; a hook that runs in it is ended")
+	cmd.Flags().BoolVar(&now, "now", false, "without its pre_destroy hooks; those that run are ended")
 	r.flags(cmd)
 	return cmd
 }

@@ -94,7 +94,7 @@ func (r *Runner) resume(ctx context.Context, h hooks.Hook, run hooks.Run, mayRep
 	if run.State != hooks.Running && !wasUnknown {
 		return outcome{run: run, ending: x.Ending(run)}, nil
 	}
-	res := recovered(run, func() Result { return x.WaitResult(ctx, queryOf(h, run)) })
+	res := r.waitResult(ctx, x, h, run)
 	if wasUnknown {
 		return outcome{run: run, ending: x.Ending(run), repeatable: res.Gone}, taintedError(run, res.Err)
 	}
@@ -103,6 +103,20 @@ func (r *Runner) resume(ctx context.Context, h hooks.Hook, run hooks.Run, mayRep
 	}
 	run, err := r.end(ctx, h, run, res)
 	return outcome{run: run, ending: x.Ending(run), repeatable: mayRepeat && run.State == hooks.Unknown && res.Gone}, err
+}
+
+// waitResult waits for the result of an attempt of an earlier server. If the hooks
+// of the container were ended, it ends the attempt.
+func (r *Runner) waitResult(ctx context.Context, x Executor, h hooks.Hook, run hooks.Run) Result {
+	cause := r.endings.causeOf(run.Container, run.Point.Rule().AwaitsOthers)
+	if cause == nil || !run.Kind.Rule().InContainer {
+		return recovered(run, func() Result { return x.WaitResult(ctx, queryOf(h, run)) })
+	}
+	res := endRun(ctx, x, run, queryOf(h, run))
+	if res.State == hooks.Failed {
+		res.State, res.Err = hooks.Cancelled, cause
+	}
+	return res
 }
 
 // end records how an attempt ended. It returns an error if the container is

@@ -118,6 +118,41 @@ func TestFireFollowsCancel(t *testing.T) {
 	}
 }
 
+// After the hooks of a container were ended, those of claims and creations do not
+// run, and those of pre_destroy run unless they were ended too. What runs in other
+// containers continues.
+func TestFireAfterEnd(t *testing.T) {
+	cause := errors.New("by force")
+	for _, rule := range hooks.Points() {
+		for _, now := range []bool{false, true} {
+			x := &scriptedRuntime{results: map[string][]scriptedResult{"a": {exit0}}}
+			r := New(&stubRuntime{status: runtime.Status{State: runtime.Running}}, &fakeRecorder{}, Executors{hooks.KindCommand: NewCommandExecutor(x), hooks.KindScript: &callExecutor{}}, nil)
+			fired := func(container string) (hooks.RunState, error) {
+				out, err := r.Fire(t.Context(), rule.Point, hooksAt(rule.Point, newHook("a", hooks.Fail, 0)), Subject{Container: container, Protocol: 3, NoPriorRuns: true})
+				if err != nil {
+					return "", err
+				}
+				return out.Runs[0].State, nil
+			}
+			r.End("k", now, cause)
+			r.End("k", false, cause)
+			state, err := fired("k")
+			require.Equal(t, rule.Aborts, errors.Is(err, cause), "%s: %v", rule.Point, err)
+			if !rule.Aborts {
+				require.Equal(t, rule.AwaitsOthers && now, state == hooks.Skipped, rule.Point)
+			}
+			state, err = fired("l")
+			require.NoError(t, err)
+			require.Equal(t, hooks.Succeeded, state)
+			r.Forget("k")
+			_, err = fired("k")
+			require.NoError(t, err)
+			require.Empty(t, r.endings.ended)
+			require.Empty(t, r.endings.firings)
+		}
+	}
+}
+
 // Where the main process may have exited, the hooks of a stopped container are
 // skipped with a warning, and the point is not fired while the engine is
 // unavailable. Elsewhere the flow has seen to it that the container runs.

@@ -18,8 +18,13 @@ import (
 // leave no record. Any other error ends the point at once, without records: a
 // hook that was not skipped by the policy runs when the point is fired again.
 func (r *Runner) run(ctx context.Context, p hooks.Point, hs []hooks.Hook, s Subject, stopped string, prior map[int][]hooks.Run) (runs []hooks.Run, failed, err error) {
-	src, err := r.source(ctx, hs, s)
-	if err != nil {
+	src := source{}
+	if s.Skip != "" {
+		// What an earlier flow has started is not waited for.
+		canceled, cancel := context.WithCancelCause(ctx)
+		cancel(errors.New(s.Skip))
+		ctx = canceled
+	} else if src, err = r.source(ctx, hs, s); err != nil {
 		return nil, nil, err
 	}
 	ended := "" // why the rest is skipped
@@ -29,7 +34,7 @@ func (r *Runner) run(ctx context.Context, p hooks.Point, hs []hooks.Hook, s Subj
 		}
 		run := newRun(p, h, i, s)
 		src.trusted = trustedOf(run, s)
-		reason := cmp.Or(ended, skipReason(h, stopped, src, len(prior[i]) > 0))
+		reason := cmp.Or(s.Skip, ended, skipReason(h, stopped, src, len(prior[i]) > 0))
 		var attempts []hooks.Run
 		if reason != "" {
 			attempts, err = r.skipHook(ctx, h, run, reason, prior[i])

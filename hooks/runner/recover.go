@@ -15,26 +15,31 @@ func (r *Runner) HasStarted(ctx context.Context, p hooks.Point, s Subject) (bool
 	return len(prior) > 0, err
 }
 
-// awaitIdle waits until no hook runs in the container. Another server may end
-// the claim, or begin to destroy the container, while a hook runs. The run is
-// then recorded as Unknown, and only the container knows whether it has ended.
-// awaitIdle starts nothing and changes no record. It returns an error if a record
-// cannot be read, if the engine is unavailable, or if ctx ends.
-func (r *Runner) awaitIdle(ctx context.Context, container string) error {
-	runs, err := r.recorder.Runs(ctx, hooks.RunFilter{Container: container, States: []hooks.RunState{hooks.Running, hooks.Unknown}, NoOutput: true})
+// awaitIdle waits until no other hook runs in the container, or ends it if
+// s.EndsOthers is set. Another server may end the claim, or begin to destroy the
+// container, while a hook runs. The run is then recorded as Unknown, and only the
+// container knows whether it has ended. awaitIdle starts nothing and changes no
+// record. It returns an error if a record cannot be read, if the engine is
+// unavailable, or if ctx ends.
+func (r *Runner) awaitIdle(ctx context.Context, p hooks.Point, s Subject) error {
+	runs, err := r.recorder.Runs(ctx, hooks.RunFilter{Container: s.Container, States: []hooks.RunState{hooks.Running, hooks.Unknown}, NoOutput: true})
 	if err != nil {
 		return fmt.Errorf("list the hook runs of the container: %w", err)
 	}
 	for _, run := range runs {
-		if !run.Kind.Rule().InContainer {
-			continue // nothing of it is in the container
+		if !run.Kind.Rule().InContainer || s.EndsOthers && run.Point == p {
+			continue // nothing of it is in the container, or the point resumes it
 		}
-		x := r.executors.of(run.Kind)
 		// The file that the hook is from may be another one than the flow's.
-		longest := hooks.Hook{Timeout: hooks.MaxTimeout}
-		res := recovered(run, func() Result { return x.WaitResult(ctx, queryOf(longest, run)) })
+		x, a := r.executors.of(run.Kind), queryOf(hooks.Hook{Timeout: hooks.MaxTimeout}, run)
+		var res Result
+		if s.EndsOthers {
+			res = endRun(ctx, x, run, a)
+		} else {
+			res = recovered(run, func() Result { return x.WaitResult(ctx, a) })
+		}
 		if isUnavailable(res.Err) || ctx.Err() != nil {
-			return fmt.Errorf("wait for hook %q of %s: %w", run.Hook, run.Point, errors.Join(res.Err, context.Cause(ctx)))
+			return fmt.Errorf("wait for hook %q of %s: %w", run.Hook, run.Occasion(), errors.Join(res.Err, context.Cause(ctx)))
 		}
 	}
 	return nil

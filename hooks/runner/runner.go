@@ -11,6 +11,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,7 @@ type Runner struct {
 	recorder  hooks.Recorder
 	executors Executors
 	files     Files
+	endings   endings
 }
 
 // Runtime is what a Runner needs to know about containers.
@@ -67,6 +69,11 @@ type Subject struct {
 	// may be stopped need them.
 	Protocol  int
 	HasExited bool
+
+	// EndsOthers reports whether a hook of another point that still runs in the
+	// container is ended, and not waited for. Skip is why no hook is run, or "".
+	EndsOthers bool
+	Skip       string
 
 	workload *workload.Workload // set by Fire
 }
@@ -108,20 +115,22 @@ func (r *Runner) Fire(ctx context.Context, p hooks.Point, w *workload.Workload, 
 	}
 	hs, rule := w.Hooks[p], p.Rule()
 	s.workload = w
-	stopped, inContainer := "", slices.ContainsFunc(hs, runsInContainer)
-	if rule.MayBeStopped && inContainer {
-		if stopped, err = r.stoppedReason(ctx, s); err != nil {
-			return Outcome{}, err
-		}
+	f, ended := r.endings.begin(s.Container, rule.AwaitsOthers)
+	defer f.stop()
+	switch {
+	case ended != nil && rule.Aborts:
+		return Outcome{}, ended
+	case ended != nil && rule.AwaitsOthers:
+		s.Skip = cmp.Or(s.Skip, ended.Error())
 	}
-	if rule.AwaitsOthers && inContainer && stopped == "" {
-		if err := r.awaitIdle(ctx, s.Container); err != nil {
-			return Outcome{}, err
-		}
+	stopped, err := r.awaitReady(f.context(ctx), rule, hs, s)
+	if err != nil {
+		return Outcome{}, err
 	}
 	if !rule.Aborts {
 		ctx = context.WithoutCancel(ctx)
 	}
+	ctx = f.context(ctx)
 	runs, failed, err := r.run(ctx, p, hs, s, stopped, prior)
 	out := Outcome{Runs: runs, Tainted: taintedReason(runs, failed)}
 	out.Warnings = append(stoppedWarnings(runs), failureWarnings(runs)...)
@@ -135,6 +144,23 @@ func (r *Runner) Fire(ctx context.Context, p hooks.Point, w *workload.Workload, 
 		return out, err
 	}
 	return out, errors.Join(failed, err)
+}
+
+// awaitReady waits until the hooks of a point can run in the container. stopped is
+// why its commands cannot, or "".
+func (r *Runner) awaitReady(ctx context.Context, rule hooks.PointRule, hs []hooks.Hook, s Subject) (stopped string, err error) {
+	if s.Skip != "" || !slices.ContainsFunc(hs, runsInContainer) {
+		return "", nil
+	}
+	if rule.MayBeStopped {
+		if stopped, err = r.stoppedReason(ctx, s); err != nil || stopped != "" {
+			return stopped, err
+		}
+	}
+	if rule.AwaitsOthers {
+		err = r.awaitIdle(ctx, rule.Point, s)
+	}
+	return "", err
 }
 
 // begunWith returns the workload whose file the hooks of a point are from, and

@@ -34,8 +34,8 @@ var hookRuns = []mutation{
 	{
 		desc: "a removal does not wait for the commands of event hooks", test: "TestRemovalAwaitsCommands", pkg: "delivery",
 		file: "hooks/runner/recover.go",
-		old:  `if !run.Kind.Rule().InContainer {`,
-		new:  `if !run.Kind.Rule().InContainer || run.Event != "" {`,
+		old:  `if !run.Kind.Rule().InContainer || s.Ends`,
+		new:  `if !run.Kind.Rule().InContainer || run.Event != "" || s.Ends`,
 	},
 	{
 		desc: "a container is destroyed because its flow was canceled while a command ran", test: "TestCanceledFlowTaintsNothing",
@@ -49,8 +49,8 @@ var hookRuns = []mutation{
 	{
 		desc: "a removal that is resumed skips hooks that the file does not have any more", test: "TestPreDestroyKeepsItsFile", pkg: "pool",
 		file: "pool/provisioner.go",
-		old:  `return w != nil }`,
-		new:  `return w != nil && len(w.Hooks[hooks.PreDestroy]) > 0 }`,
+		old:  `return w != nil && c.Forced`,
+		new:  `return w != nil && len(w.Hooks[hooks.PreDestroy]) > 0 && c.Forced`,
 	},
 	{
 		desc: "a claim that is resumed skips post_start hooks that the file does not have any more", test: "TestCrashBeforeHooksAreRemoved", pkg: "claim",

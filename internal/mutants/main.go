@@ -49,6 +49,7 @@ var groups = []group{
 	{"release", releases},
 	{"pool", pools},
 	{"pool: failures to create containers", breakers},
+	{"Destruction by force", forces},
 	{"pool: recovery from failures, and fairness between pools", recoveries},
 	{"Events and those who follow them", events},
 	{"hooks", hookRuns},

@@ -72,10 +72,10 @@ var pools = []mutation{
 	{
 		desc: "a container that cannot be removed is recorded as destroyed", test: "TestDestroyBacksOff",
 		file: "pool/provisioner.go",
-		old: `			return p.rt.Destroy(ctx, c.ID)
+		old: `	return p.rt.Destroy(ctx, id)
 `,
-		new: `			_ = p.rt.Destroy(ctx, c.ID)
-			return nil
+		new: `	_ = p.rt.Destroy(ctx, id)
+	return nil
 `,
 	},
 	{
@@ -154,13 +154,11 @@ var pools = []mutation{
 	},
 	{
 		desc: "a container is destroyed by force before that is recorded", test: "TestDestroyIsRecordedFirst",
-		file: "pool/manager.go",
-		old: `	const reason = "an operator destroyed it while it was claimed"
+		file: "pool/force.go",
+		old: `			_, err := m.store.UpdateContainer(ctx, change)
 `,
-		new: `	const reason = "an operator destroyed it while it was claimed"
-	if err := m.rt.Destroy(ctx, c.ID); err != nil {
-		return err
-	}
+		new: `			_ = m.rt.Destroy(ctx, id)
+			_, err := m.store.UpdateContainer(ctx, change)
 `,
 	},
 	{

@@ -75,23 +75,13 @@ var steps = []mutation{
 	{
 		desc: "pre_destroy comes after the removal", test: "TestPreDestroyOnce",
 		file: "pool/provisioner.go",
-		old: `		flow.Step{Name: string(hooks.PreDestroy), When: func() bool { return w != nil }, Do: func(ctx context.Context) error {
+		old: `		flow.Step{Name: string(hooks.PreDestroy), When: hasPreDestroy(c, w), Do: func(ctx context.Context) error {
 			return p.preDestroy(ctx, c, w)
 		}},
-		flow.Step{Name: "remove", Do: func(ctx context.Context) error {
-			onStopping()
-			ctx, cancel := context.WithTimeout(ctx, stopGraceOf(w)+removeTimeout)
-			defer cancel()
-			return p.rt.Destroy(ctx, c.ID)
-		}},
+		flow.Step{Name: "remove", Do: func(ctx context.Context) error { return p.remove(ctx, c.ID, w, onStopping) }},
 `,
-		new: `		flow.Step{Name: "remove", Do: func(ctx context.Context) error {
-			onStopping()
-			ctx, cancel := context.WithTimeout(ctx, stopGraceOf(w)+removeTimeout)
-			defer cancel()
-			return p.rt.Destroy(ctx, c.ID)
-		}},
-		flow.Step{Name: string(hooks.PreDestroy), When: func() bool { return w != nil }, Do: func(ctx context.Context) error {
+		new: `		flow.Step{Name: "remove", Do: func(ctx context.Context) error { return p.remove(ctx, c.ID, w, onStopping) }},
+		flow.Step{Name: string(hooks.PreDestroy), When: hasPreDestroy(c, w), Do: func(ctx context.Context) error {
 			return p.preDestroy(ctx, c, w)
 		}},
 `,

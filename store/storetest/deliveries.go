@@ -263,6 +263,23 @@ func deliveryCommands(t *testing.T, s Store) {
 	request, _, err := start(hooks.KindHTTP, c.ID)
 	require.NoError(t, err)
 
+	mark := func(how pool.Forced) pool.Container {
+		k, err := s.UpdateContainer(ctx, pool.Note(id, pool.Claimed, func(k *pool.Container) { k.Forced = how }))
+		require.NoError(t, err)
+		return k
+	}
+	require.Greater(t, mark(pool.ForcedAfterHooks).Fence, p.Fence, "another flow is responsible")
+	forced, err := s.Containers(ctx, pool.ContainerFilter{IsForced: true})
+	require.NoError(t, err)
+	require.Len(t, forced, 1)
+	_, _, err = start(hooks.KindCommand, c.ID)
+	require.ErrorIs(t, err, delivery.ErrClaimEnded, "it is destroyed by force")
+	mark(pool.ForcedDone)
+	forced, err = s.Containers(ctx, pool.ContainerFilter{IsForced: true})
+	require.NoError(t, err)
+	require.Empty(t, forced)
+	mark(pool.NotForced)
+
 	mustUpdateClaim(t, s, releasingTransition(c.ID))
 	_, _, err = start(hooks.KindCommand, c.ID)
 	require.ErrorIs(t, err, delivery.ErrClaimEnded)

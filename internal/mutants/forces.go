@@ -1,0 +1,95 @@
+package main
+
+// forces are mutations of how an operator destroys a container by force.
+var forces = []mutation{
+	{
+		desc: "the pre_destroy hooks run although they are to be skipped", test: "TestDestructionWithoutHooks",
+		file: "pool/provisioner.go",
+		old:  `	if c.Forced == ForcedNow {`,
+		new:  `	if c.Forced == ForcedDone {`,
+	},
+	{
+		desc: "pre_destroy waits for the hook of a terminated server", test: "TestForceEndsHookOfTerminatedServer",
+		file: "pool/provisioner.go",
+		old:  `, EndsOthers: c.Forced != NotForced,`,
+		new:  `,`,
+	},
+	{
+		desc: "pre_destroy comes after the removal of a claimed container", test: "TestForcedDestruction",
+		file: "pool/force.go",
+		old: `		flow.Step{Name: string(hooks.PreDestroy), When: hasPreDestroy(c, w), Do: func(ctx context.Context) error {
+			return p.preDestroy(ctx, c, w)
+		}},
+		flow.Step{Name: "remove", Do: func(ctx context.Context) error { return p.remove(ctx, c.ID, w, onStopping) }},
+`,
+		new: `		flow.Step{Name: "remove", Do: func(ctx context.Context) error { return p.remove(ctx, c.ID, w, onStopping) }},
+		flow.Step{Name: string(hooks.PreDestroy), When: hasPreDestroy(c, w), Do: func(ctx context.Context) error {
+			return p.preDestroy(ctx, c, w)
+		}},
+`,
+	},
+	{
+		desc: "a claimed container that was removed is removed again and again", test: "TestForcedDestruction",
+		file: "pool/force.go",
+		old:  `func(c *Container) { c.Forced = ForcedDone }`,
+		new:  `nil`,
+	},
+	{
+		desc: "the next server does not destroy what an operator has forced", test: "TestForceSurvivesRestart",
+		file: "pool/reaper.go",
+		old:  `range append(destroying, forced...) {`,
+		new:  `range append(destroying, forced[:0]...) {`,
+	},
+	{
+		desc: "a request to skip the hooks is ignored while they run", test: "TestDestructionIsCutShort",
+		file: "pool/force.go",
+		old:  `c.State == Destroying && (how != ForcedNow || isSet):`,
+		new:  `c.State == Destroying:`,
+	},
+	{
+		desc: "the hooks that run are not ended on their server", test: "TestForceEndsRunningHook",
+		file: "hooks/runner/ending.go", pkg: "pool",
+		old: `		if f.container == container && (now || !f.isLast) {
+			f.cancel(cause)
+		}
+`,
+		new: `		_ = f
+`,
+	},
+	{
+		desc: "pre_destroy hooks are ended without a request", test: "TestFireAfterEnd",
+		file: "hooks/runner/ending.go",
+		old:  `; k.now || !isLast {`,
+		new:  `; true {`,
+	},
+	{
+		desc: "the pre_destroy hook of a terminated server is ended", test: "TestForceEndsHookOfTerminatedServer",
+		file: "hooks/runner/recover.go", pkg: "pool",
+		old: ` || s.EndsOthers && run.Point == p {`,
+		new: ` {`,
+	},
+	{
+		desc: "an upload ends the pre_destroy hooks", test: "TestReleaseDuringForcedDestruction",
+		file: "release/upload.go", pkg: "pool",
+		old: `	if op.container.Forced == pool.NotForced {`,
+		new: `	if true {`,
+	},
+	{
+		desc: "the flow of a claim continues in a container that is destroyed by force", test: "TestSQLite",
+		file: "store/containers.go",
+		old:  ` || after.Forced != before.Forced {`,
+		new:  ` {`,
+	},
+	{
+		desc: "commands of event hooks start in a container that is destroyed by force", test: "TestSQLite",
+		file: "store/deliveries.go",
+		old:  `CASE forced WHEN '' THEN state ELSE forced END`,
+		new:  `state`,
+	},
+	{
+		desc: "commands of event hooks continue during pre_destroy", test: "TestReleaseEndsCommands",
+		file: "delivery/service.go",
+		old:  `activity.ContainerDestroying, activity.ContainerForced} {`,
+		new:  `activity.ContainerDestroying} {`,
+	},
+}
