@@ -2,6 +2,7 @@ package hooks
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -23,6 +24,13 @@ func TestErrorText(t *testing.T) {
 	for _, tt := range tests {
 		require.Equal(t, tt.want, (&Error{Run: tt.run}).Error())
 	}
+}
+
+// The limits and defaults are promises to authors of files.
+func TestDefaults(t *testing.T) {
+	require.Equal(t, []time.Duration{30 * time.Second, 10 * time.Second, 10 * time.Minute, 2 * time.Minute},
+		[]time.Duration{DefaultTimeout, DefaultRequestTimeout, MaxTimeout, MaxRequestTimeout})
+	require.Equal(t, []int{1, 5, 15, 25}, []int{DefaultRetries, MaxRetries, DefaultEventRetries, MaxEventRetries})
 }
 
 // Every point of the table is valid and documented.
