@@ -21,6 +21,8 @@ var metadata = []netip.Prefix{
 	netip.MustParsePrefix("168.63.129.16/32"),       // Azure
 	netip.MustParsePrefix("fd00:c1::a9fe:a9fe/128"), // Oracle
 	netip.MustParsePrefix("fd00:ec2::/32"),          // AWS
+	netip.MustParsePrefix("fd00:42::42/128"),        // Scaleway
+	netip.MustParsePrefix("fd00:a9fe:a9fe::1/128"),  // Akamai (Linode)
 	netip.MustParsePrefix("fd20:ce::254/128"),       // Google Cloud
 	netip.MustParsePrefix("100.100.100.200/32"),     // Alibaba
 	netip.MustParsePrefix("169.254.169.254/32"),     // most of them

@@ -82,6 +82,8 @@ var ways = []way{
 	{"metadata service, name", "http://metadata.google.internal/", name("metadata.google.internal", "169.254.169.254"), refused},
 	{"metadata service of AWS, IPv6", "http://[fd00:ec2::254]/", nil, refused},
 	{"metadata service of Google Cloud, IPv6", "http://[fd20:ce::254]/", nil, refused},
+	{"metadata service of Akamai, IPv6", "http://[fd00:a9fe:a9fe::1]/", nil, refused},
+	{"metadata service of Scaleway, IPv6", "http://[fd00:42::42]/", nil, refused},
 	{"metadata service of Azure", "http://168.63.129.16/", nil, refused},
 	{"metadata service of Alibaba", "http://100.100.100.200/", nil, refused},
 	{"metadata service of Oracle", "http://192.0.0.192/", nil, refused},

@@ -74,6 +74,12 @@ var hookRequests = []mutation{
 		new:  `		return nil`,
 	},
 	{
+		desc: "requests reach the metadata service of Akamai", test: "TestWays",
+		file: "hooks/request/address.go",
+		old:  `"fd00:a9fe:a9fe::1/128"`,
+		new:  `"fd00:a9fe:a9fe::2/128"`,
+	},
+	{
 		desc: "requests reach metadata services in private networks", test: "TestWays",
 		file: "hooks/request/address.go",
 		old:  `		return fmt.Errorf("%w: %s (%s) is a metadata service", ErrRefused, addr, host)`,
