@@ -139,6 +139,9 @@ type Request struct {
 	// Capture has the path into the JSON response of each name to capture.
 	Capture      map[string]variables.Path
 	KeepResponse bool // record the first bytes of the response
+	// ResponseAs is the name under which the first bytes of the response are
+	// captured; empty if no hook names it.
+	ResponseAs string
 }
 
 // Kind returns KindWebhook or KindHTTP.

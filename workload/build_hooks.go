@@ -27,7 +27,36 @@ func (f *file) addHooks(w *Workload) {
 		h.index = len(w.Hooks[h.point])
 		w.Hooks[h.point] = append(w.Hooks[h.point], h.hook(dir))
 	}
+	w.captureResponses()
 	slices.SortFunc(w.EventHooks, func(a, b hooks.EventHook) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// responseName returns the name that stands for the response of a hook.
+func responseName(hook string) string { return "HOOK_" + hook + "_RESPONSE" }
+
+// captureResponses has the requests capture their responses that a hook names.
+func (w *Workload) captureResponses() {
+	var all []*hooks.Hook
+	for _, list := range w.Hooks {
+		for i := range list {
+			all = append(all, &list[i])
+		}
+	}
+	for i := range w.EventHooks {
+		all = append(all, &w.EventHooks[i].Hook)
+	}
+	named := map[string]bool{}
+	for _, h := range all {
+		for _, name := range append(h.Action.Names(), h.Condition.Names()...) {
+			named[name] = true
+		}
+	}
+	for _, h := range all {
+		if r, ok := h.Action.(hooks.Request); ok && named[responseName(h.Name)] {
+			r.ResponseAs = responseName(h.Name)
+			h.Action = r
+		}
+	}
 }
 
 func (h placedHook) eventHook(dir string) hooks.EventHook {

@@ -86,3 +86,21 @@ func TestParseHooks(t *testing.T) {
 		"REGISTRY_TOKEN": {File: "registry/token"}, "SLACK_URL": {Env: "HOSTLER_SECRET_SLACK_URL"},
 	}, w.Secrets)
 }
+
+// A request captures its response if a hook names it, and only then.
+func TestNamedResponses(t *testing.T) {
+	w, err := Parse([]byte(fileWith(`hooks:
+  post_claim:
+    - { name: get-key, http: { url: "https://a.example" } }
+    - { name: other, http: { url: "https://a.example" }, condition: "HOOK_ask_RESPONSE == yes" }
+    - { name: use, command: [a], environment: { KEY: "${HOOK_get-key_RESPONSE}" } }
+  events:
+    - { name: ask, on: [claim.activated], webhook: { url: "https://a.example" } }
+`)), "w.yaml")
+	require.NoError(t, err)
+	require.Equal(t, "HOOK_get-key_RESPONSE", w.Hooks[hooks.PostClaim][0].Action.(hooks.Request).ResponseAs)
+	require.Empty(t, w.Hooks[hooks.PostClaim][1].Action.(hooks.Request).ResponseAs)
+	require.Equal(t, "HOOK_ask_RESPONSE", w.EventHooks[0].Action.(hooks.Request).ResponseAs)
+	_, err = Parse([]byte(fileWith(`hooks: { post_claim: [{ command: [a] , condition: "HOOK_none_RESPONSE == yes" }] }`)), "w.yaml")
+	require.ErrorContains(t, err, "which nothing supplies")
+}

@@ -34,7 +34,7 @@ func newScope(f *file) variableScope {
 			}
 		}
 		if h.Name != "" && (h.HTTP != nil || h.Webhook != nil) {
-			s.responses["HOOK_"+h.Name+"_RESPONSE"] = true
+			s.responses[responseName(h.Name)] = true
 		}
 	}
 	return s

@@ -25,7 +25,7 @@ const (
 // judge returns what a response means for the request of an action.
 func (x *Executor) judge(r hooks.Request, resp *http.Response) (runner.Result, error) {
 	res := runner.Result{State: hooks.Succeeded, Detail: hooks.Detail{Status: resp.StatusCode}}
-	body, err := readBody(resp, r.KeepResponse || len(r.Capture) > 0)
+	body, err := readBody(resp, r.KeepResponse || len(r.Capture) > 0 || r.ResponseAs != "")
 	if r.KeepResponse {
 		res.Detail.Response = x.clean(body, maxKept)
 	}
@@ -79,17 +79,23 @@ func readBody(resp *http.Response, needed bool) (body, error) {
 // capture adds the values of a response to a result. What is not there is a
 // warning: the receiver has done what it was asked for.
 func (x *Executor) capture(r hooks.Request, b body, res *runner.Result) {
+	add := func(name, text string) {
+		if res.Captured == nil {
+			res.Captured = map[string]string{}
+		}
+		res.Captured[name] = text
+		res.Detail.Captured = append(res.Detail.Captured, name)
+	}
 	for _, name := range slices.Sorted(maps.Keys(r.Capture)) {
 		text, err := find(r, name, b)
 		if err != nil {
 			res.Warnings = append(res.Warnings, x.redactor.Redact(fmt.Sprintf("%s was not captured: %v", name, err)))
 			continue
 		}
-		if res.Captured == nil {
-			res.Captured = map[string]string{}
-		}
-		res.Captured[name] = storable(x.redactor.Redact(text))
-		res.Detail.Captured = append(res.Detail.Captured, name)
+		add(name, storable(x.redactor.Redact(text)))
+	}
+	if r.ResponseAs != "" {
+		add(r.ResponseAs, x.clean(b, maxKept))
 	}
 }
 

@@ -236,3 +236,19 @@ func TestKeepResponse(t *testing.T) {
 	})
 	require.Equal(t, "why", send(t, newExecutor(t, Options{}), hooks.Request{URL: template(t, r.URL), KeepResponse: true}).Detail.Response)
 }
+
+// The start of a response is captured under the name that a hook has for it,
+// without secrets, also if it is not JSON.
+func TestNamedResponse(t *testing.T) {
+	t.Setenv("HOSTLER_SECRET_A", "canary-0123456789")
+	r := receive(t, func(w http.ResponseWriter, req *http.Request) {
+		fmt.Fprint(w, req.Header.Get("Authorization"), " ", strings.Repeat("x", maxResponseBytes))
+	})
+	a := attemptOf(hooks.Request{URL: template(t, r.URL), ResponseAs: "HOOK_ask_RESPONSE", Auth: hooks.Auth{Type: hooks.AuthBearer, Secret: "A"}})
+	a.Secrets = map[string]hooks.Secret{"A": {Env: "HOSTLER_SECRET_A"}}
+	res := newExecutor(t, Options{}).Execute(t.Context(), a)
+	require.NoError(t, res.Err)
+	require.Equal(t, []string{"HOOK_ask_RESPONSE"}, res.Detail.Captured)
+	require.Equal(t, ("Bearer ••• " + strings.Repeat("x", maxKept))[:maxKept], res.Captured["HOOK_ask_RESPONSE"])
+	require.Empty(t, res.Detail.Response)
+}

@@ -3,6 +3,12 @@ package main
 // workloadFiles are mutations of package workload.
 var workloadFiles = []mutation{
 	{
+		desc: "a request does not capture the response that a hook names", test: "TestNamedResponses",
+		file: "workload/build_hooks.go",
+		old: `	w.captureResponses()
+`,
+	},
+	{
 		desc: "a hook captures any number of values", test: "TestParseRejectsHooks",
 		file: "workload/hook_values.go",
 		old:  `n.Kind == yaml.MappingNode && count > maxCaptures {`,

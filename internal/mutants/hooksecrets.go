@@ -3,6 +3,12 @@ package main
 // hookSecrets are mutations of what keeps the secrets of hooks/request.
 var hookSecrets = []mutation{
 	{
+		desc: "a captured response is not redacted", test: "TestNamedResponse",
+		file: "hooks/request/response.go",
+		old:  `add(r.ResponseAs, x.clean(b, maxKept))`,
+		new:  `add(r.ResponseAs, b.text[:maxKept])`,
+	},
+	{
 		desc: "the log quotes what a receiver sent", test: "TestUnsolicitedResponse",
 		file: "cmd/hostler/redact_linux.go",
 		old:  `, " starting with ")`,
@@ -35,10 +41,8 @@ var hookSecrets = []mutation{
 	{
 		desc: "a captured value is not redacted", test: "TestResultsHaveNoSecrets",
 		file: "hooks/request/response.go",
-		old: `storable(x.redactor.Redact(text))
-		res.Detail`,
-		new: `storable(text)
-		res.Detail`,
+		old:  `add(name, storable(x.redactor.Redact(text)))`,
+		new:  `add(name, storable(text))`,
 	},
 	{
 		desc: "the response is cut before secrets are replaced", test: "TestRedactBeforeCut",
