@@ -2,15 +2,18 @@ package benchmarks
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	goruntime "runtime"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -30,7 +33,7 @@ import (
 	"github.com/hostler/hostler/store/postgrestest"
 )
 
-// backlog is how many events BenchmarkBacklog works off.
+// backlog is how many deliveries BenchmarkBacklog works off.
 const backlog = 100_000
 
 // deliveryRig is the service of deliveries on a database, with a receiver in this
@@ -41,6 +44,9 @@ type deliveryRig struct {
 	service  *delivery.Service
 	receiver *httptest.Server
 	received atomic.Int64
+
+	mu        sync.Mutex // guards latencies
+	latencies []time.Duration
 }
 
 // deliveryDatabases runs a benchmark on each database.
@@ -58,7 +64,8 @@ func newDeliveryRig(b *testing.B, dsn string) *deliveryRig {
 	db.SetProtocols(rt.Protocols())
 	r := &deliveryRig{db: db}
 	r.receiver = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		if _, err := io.Copy(io.Discard, q.Body); err != nil {
+		var event struct{ Timestamp time.Time }
+		if err := json.NewDecoder(q.Body).Decode(&event); err != nil {
 			return
 		}
 		if q.URL.Path == "/hang" {
@@ -66,6 +73,11 @@ func newDeliveryRig(b *testing.B, dsn string) *deliveryRig {
 			return
 		}
 		r.received.Add(1)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if len(r.latencies) < cap(r.latencies) {
+			r.latencies = append(r.latencies, time.Since(event.Timestamp))
+		}
 	}))
 	b.Cleanup(r.receiver.Close)
 	x, err := request.New(request.Options{Allow: []string{"127.0.0.0/8"}})
@@ -174,27 +186,97 @@ func BenchmarkHangingReceiver(b *testing.B) {
 	}
 }
 
-// BenchmarkBacklog measures how long the deliveries of 100,000 events take that
-// were recorded while no server ran, and the memory for it. It takes minutes, so
-// it runs only with HOSTLER_BENCH_BACKLOG=1.
-func BenchmarkBacklog(b *testing.B) {
+// BenchmarkHangingReceiverLatency measures the time from an event to its arrival
+// at the receivers that answer, of 50 hooks with and without one that does not. Ten
+// events are recorded a second: less than what the server can deliver.
+func BenchmarkHangingReceiverLatency(b *testing.B) {
+	for _, hangs := range []bool{false, true} {
+		b.Run(fmt.Sprintf("hangs=%t", hangs), func(b *testing.B) {
+			deliveryDatabases(b, func(b *testing.B, r *deliveryRig) {
+				paths := make([]string, 50)
+				want := int64(b.N) * 50
+				if hangs {
+					paths[0] = "/hang"
+					want = int64(b.N) * 49
+				}
+				r.apply(b, paths...)
+				defer r.start(b)()
+				r.latencies = make([]time.Duration, 0, want)
+				tick := time.NewTicker(100 * time.Millisecond)
+				defer tick.Stop()
+				b.ResetTimer()
+				for i := range b.N {
+					<-tick.C
+					event := activity.Event{Type: activity.PoolWarning, Workload: "w", Container: container(i), Message: "of the benchmark"}
+					require.NoError(b, r.db.Append(b.Context(), event))
+				}
+				r.await(want)
+				slices.Sort(r.latencies)
+				for _, p := range []int{50, 95, 99} {
+					b.ReportMetric(r.latencies[len(r.latencies)*p/100].Seconds()*1000, fmt.Sprintf("p%d-ms", p))
+				}
+				r.receiver.CloseClientConnections()
+			})
+		})
+	}
+}
+
+// BenchmarkDeliveryMemory measures the memory of the process after 10,000, 50,000
+// and 100,000 deliveries. It runs only with HOSTLER_BENCH_BACKLOG=1.
+func BenchmarkDeliveryMemory(b *testing.B) {
 	if os.Getenv("HOSTLER_BENCH_BACKLOG") == "" {
 		b.Skip("set HOSTLER_BENCH_BACKLOG=1")
 	}
 	deliveryDatabases(b, func(b *testing.B, r *deliveryRig) {
-		for range b.N {
-			r.apply(b, "", "", "", "", "", "", "", "")
-			r.record(b, backlog/8)
-			begin := time.Now()
-			stop := r.start(b)
-			r.await(backlog)
-			b.ReportMetric(time.Since(begin).Seconds(), "s/backlog")
-			stop()
-			var m goruntime.MemStats
-			goruntime.GC()
-			goruntime.ReadMemStats(&m)
-			b.ReportMetric(float64(m.HeapAlloc)/(1<<20), "MiB-heap")
-			r.received.Store(0)
+		r.apply(b, make([]string, 10)...)
+		defer r.start(b)()
+		for n := 1; n <= 100; n++ {
+			r.record(b, 100)
+			r.await(int64(n) * 1000)
+			if n == 10 || n == 50 || n == 100 {
+				heap, rss := memory(b)
+				b.ReportMetric(heap, fmt.Sprintf("MiB-heap-%dk", n))
+				b.ReportMetric(rss, fmt.Sprintf("MiB-rss-%dk", n))
+			}
 		}
 	})
+}
+
+// memory returns the live heap and the resident memory of this process in MiB.
+func memory(b *testing.B) (heap, rss float64) {
+	b.Helper()
+	var m goruntime.MemStats
+	goruntime.GC()
+	goruntime.ReadMemStats(&m)
+	statm, err := os.ReadFile("/proc/self/statm")
+	require.NoError(b, err)
+	pages, err := strconv.Atoi(strings.Fields(string(statm))[1])
+	require.NoError(b, err)
+	return float64(m.HeapAlloc) / (1 << 20), float64(pages*os.Getpagesize()) / (1 << 20)
+}
+
+// BenchmarkBacklog measures how long 100,000 deliveries take whose events were
+// recorded while no server ran, and the memory for it: those of 100,000 events to
+// one hook, and of an eighth of that to eight. It takes minutes, so it runs only
+// with HOSTLER_BENCH_BACKLOG=1.
+func BenchmarkBacklog(b *testing.B) {
+	if os.Getenv("HOSTLER_BENCH_BACKLOG") == "" {
+		b.Skip("set HOSTLER_BENCH_BACKLOG=1")
+	}
+	for _, n := range []int{1, 8} {
+		b.Run(fmt.Sprintf("hooks=%d", n), func(b *testing.B) {
+			deliveryDatabases(b, func(b *testing.B, r *deliveryRig) {
+				r.apply(b, make([]string, n)...)
+				r.record(b, backlog/n)
+				begin := time.Now()
+				stop := r.start(b)
+				r.await(backlog)
+				b.ReportMetric(time.Since(begin).Seconds(), "s/backlog")
+				stop()
+				heap, rss := memory(b)
+				b.ReportMetric(heap, "MiB-heap")
+				b.ReportMetric(rss, "MiB-rss")
+			})
+		})
+	}
 }
