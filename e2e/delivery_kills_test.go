@@ -37,6 +37,7 @@ func TestDeliveriesKilledAtEachStep(t *testing.T) {
 		s.program = path
 		s.start()
 		s.apply("audited", a.workload())
+		a.workUntil(func() bool { return a.claims > 5 }, s)
 		for _, failpoint := range deliveryFailpoints(deliverySteps) {
 			s.kill()
 			s.env = []string{"HOSTLER_CRASH_AT=" + failpoint}
@@ -81,9 +82,15 @@ func killLeaders(t *testing.T, failpoints []string) {
 		s.start()
 	}
 	for range 3 {
-		start(f.install(f.store))
+		f.add(f.store)
 	}
-	f.servers[0].apply("audited", a.workload())
+	leader, others := f.leader()
+	leader.apply("audited", a.workload())
+	a.workUntil(func() bool { return a.claims > 10 }, f.servers...)
+	for _, s := range others {
+		s.kill()
+		start(s)
+	}
 	kills := 0
 	a.workUntil(func() bool {
 		isArmed := len(failpoints) > 0
@@ -101,6 +108,8 @@ func killLeaders(t *testing.T, failpoints []string) {
 		}
 		return !isArmed && leader != nil
 	}, f.servers...)
+	begun := a.claims
+	a.workUntil(func() bool { return a.claims > begun+10 }, f.servers...)
 	t.Logf("%d leaders were killed, %d claims were released", kills, a.claims)
 	a.check(f.servers[0])
 	f.servers[0].requireEnds()

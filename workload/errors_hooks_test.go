@@ -126,6 +126,7 @@ var invalidHookFiles = []struct {
 	{"event hook's retries", forEvents("{name: a, on: [claim], builtin: log, on_error: retry, retries: 26}"), "hooks.events[0].retries", "more than 25", false},
 	{"event hook's timeout", forEvents("{name: a, on: [claim], command: [a], timeout: 3m}"), "hooks.events[0].timeout", "more than 2m", true},
 	{"command after the claim", forEvents("{name: a, on: [claim.released, claim.failed], command: [a]}"), "hooks.events[0].on", "no event for which a command can run", true},
+	{"command without a container", forEvents("{name: a, on: [claim.requested], command: [a]}"), "hooks.events[0].on", "no event for which a command can run", true},
 	{"script after the container", forEvents("{name: a, on: [post_destroy], script: exit 0}"), "hooks.events[0].on", "no event for which a script can run", true},
 	{"mapping for an event", fileWith("hooks: {session.end: [{builtin: log}]}"), "hooks.session.end[0]", "under events", false},
 

@@ -26,10 +26,10 @@ func momentOf(p hooks.Point) string { return string(moments[p]) }
 
 // withCommands are the types of events whose delivery can find the claim of the
 // event active or, without a claim, the container without a tenant: those for
-// which a command or a script can run.
+// which a command or a script can run. A claim that is requested has no container.
 var withCommands = []activity.Type{
 	activity.ContainerCreated, activity.ContainerClaimed, activity.ContainerWiped, activity.ContainerUnhealthy,
-	activity.ClaimRequested, activity.ClaimActivated,
+	activity.ClaimActivated,
 	activity.HookStarted, activity.HookCompleted, activity.HookFailed, activity.HookSkipped, activity.HookWarning,
 	activity.SyncStarted, activity.SyncCompleted, activity.SyncFailed,
 }

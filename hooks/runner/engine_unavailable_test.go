@@ -79,5 +79,6 @@ func TestCancelWhileEngineUnavailable(t *testing.T) {
 		require.ErrorIs(t, err, stop)
 		require.Equal(t, time.Millisecond, time.Since(start))
 		require.Equal(t, hooks.Cancelled, runs[0].State)
+		require.Contains(t, runs[0].Error, runtime.ErrUnavailable.Error(), "the end of its command is not confirmed")
 	})
 }

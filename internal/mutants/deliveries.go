@@ -139,6 +139,20 @@ var deliveryFlows = []mutation{
 		new:  `run.Claim == "" && run.State == hooks.Running`,
 	},
 	{
+		desc: "a hook for events has a command that can never run", test: "TestParseRejectsHooks", pkg: "workload",
+		file: "workload/events.go",
+		old:  `	activity.ClaimActivated,
+`,
+		new: `	activity.ClaimRequested, activity.ClaimActivated,
+`,
+	},
+	{
+		desc: "a canceled command that may still run is reported as ended", test: "TestCancelledExecUnconfirmed",
+		file: "runtime/shim/exec.go",
+		old:  `errors.Is(err, runtime.ErrContainerExited) || errors.Is(err, runtime.ErrUnavailable) {`,
+		new:  `errors.Is(err, runtime.ErrContainerExited) {`,
+	},
+	{
 		desc: "a command that did not confirm its end is one that was canceled", test: "TestUnconfirmedCancel", pkg: "delivery",
 		file: "delivery/attempt.go",
 		old:  `res.State == hooks.Cancelled && errors.Is(res.Err, runtime.ErrUnavailable)`,

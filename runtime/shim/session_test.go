@@ -238,6 +238,32 @@ func TestCancelledExec(t *testing.T) {
 	}
 }
 
+// A canceled Exec whose command does not confirm its end reports that.
+func TestCancelledExecUnconfirmed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := scriptedSession(t, func(p *peer) {
+			p.handshake("a")
+			p.nextRequest()
+			p.nextRequest() // then the connection is lost, and the engine does not answer
+		})
+		defer s.Close()
+		dial := s.dial
+		s.dial = func(ctx context.Context) (io.ReadWriteCloser, int, error) {
+			c, version, err := dial(ctx)
+			if err != nil {
+				err = runtime.ErrUnavailable
+			}
+			return c, version, err
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Second, func() { cancel(errCancelled) })
+		_, err := s.Exec(ctx, helloCommand)
+		require.ErrorIs(t, err, errCancelled)
+		require.ErrorIs(t, err, runtime.ErrUnavailable)
+	})
+}
+
 // A server whose lease has expired does not end a command: the server that has
 // taken over waits for its outcome.
 func TestCancelledExecWithoutLease(t *testing.T) {
