@@ -141,7 +141,7 @@ var deliveryFlows = []mutation{
 	{
 		desc: "a hook for events has a command that can never run", test: "TestParseRejectsHooks", pkg: "workload",
 		file: "workload/events.go",
-		old:  `	activity.ClaimActivated,
+		old: `	activity.ClaimActivated,
 `,
 		new: `	activity.ClaimRequested, activity.ClaimActivated,
 `,
