@@ -186,7 +186,7 @@ func TestAdvice(t *testing.T) {
 	require.Contains(t, found[0].Message, "(and 1 more)")
 }
 
-// What S2 restricts is told apart.
+// What CFN restricts is told apart.
 func TestRestricted(t *testing.T) {
 	require.Equal(t, []string{"pkill", "curl"}, rulesOf(Script("pkill x; curl y", []string{"sh"}), Restricted))
 }

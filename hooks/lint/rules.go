@@ -18,7 +18,7 @@ type rule struct {
 	hint        string // what to write instead
 }
 
-// rules is the table. Its forbidden rows are S2's list and lionagi's patterns.
+// rules is the table. Its forbidden rows are CFN's list and lionagi's patterns.
 var rules = []rule{
 	{"rm -rf", Forbidden, true, []string{"rm"}, func(o options) bool {
 		return (o.has("rR") || o.long("recursive")) && (o.has("f") || o.long("force"))
