@@ -56,6 +56,7 @@ func (d *decoder) checkHook(h placedHook, scope variableScope) {
 	d.checkProcess(h, scope)
 	d.checkCondition(h, scope)
 	d.checkRequest(h, scope)
+	d.checkResponses(h, scope)
 	d.noteTimeout(h)
 }
 

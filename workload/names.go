@@ -2,6 +2,7 @@ package workload
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/hostler/hostler/hooks/variables"
@@ -12,9 +13,9 @@ import (
 type variableScope struct {
 	environment map[string]string
 	secrets     secretMap
-	captured    map[string]string // the path of what captures each name
-	recaptured  map[string]string // the path of what captures a name a second time
-	responses   map[string]bool   // names that stand for the response of a hook
+	captured    map[string]string   // the path of what captures each name
+	recaptured  map[string]string   // the path of what captures a name a second time
+	responses   map[string][]string // the paths of the hooks whose response a name stands for
 	// unknown is called with a name that nothing supplies, which is then permitted.
 	// If it is nil, such a name is an error.
 	unknown func(name string)
@@ -22,7 +23,7 @@ type variableScope struct {
 
 // newScope returns the scope of the hooks of a file.
 func newScope(f *file) variableScope {
-	s := variableScope{environment: f.Environment, secrets: f.Secrets, captured: map[string]string{}, recaptured: map[string]string{}, responses: map[string]bool{}}
+	s := variableScope{environment: f.Environment, secrets: f.Secrets, captured: map[string]string{}, recaptured: map[string]string{}, responses: map[string][]string{}}
 	for _, h := range f.Hooks.hooks {
 		for _, name := range sortedKeys(h.captures()) {
 			switch at := keyOf(h.actionAt+".capture", name); s.captured[name] {
@@ -33,11 +34,26 @@ func newScope(f *file) variableScope {
 				s.recaptured[at] = s.captured[name]
 			}
 		}
-		if h.Name != "" && (h.HTTP != nil || h.Webhook != nil) {
-			s.responses[responseName(h.Name)] = true
+		if name := responseName(h.Name); h.Name != "" && (h.HTTP != nil || h.Webhook != nil) && !slices.Contains(s.responses[name], h.at) {
+			s.responses[name] = append(s.responses[name], h.at)
 		}
 	}
 	return s
+}
+
+// checkResponses checks that each name of a response that a hook uses stands for
+// that of one hook: names are unique only within a point.
+func (d *decoder) checkResponses(h placedHook, s variableScope) {
+	if d.invalid[h.at] {
+		return
+	}
+	used := h.hook("")
+	for _, name := range slices.Concat(used.Action.Names(), used.Condition.Names()) {
+		if at := s.responses[name]; len(at) > 1 {
+			d.addErrorAt(h.at, fmt.Sprintf("names %s, which stands for the responses of %s", truncate(name), strings.Join(at, " and ")),
+				"give one of them another name")
+		}
+	}
 }
 
 // captures returns what a hook captures of its response.
@@ -57,7 +73,7 @@ func (s variableScope) classOf(name string) (variables.Class, bool) {
 	if r, ok := variables.RuleOf(name); ok {
 		return r.Class, true
 	}
-	if s.captured[name] != "" || s.responses[name] {
+	if s.captured[name] != "" || s.responses[name] != nil {
 		return variables.Untrusted, true
 	}
 	if _, ok := s.secrets[name]; ok {
@@ -112,6 +128,9 @@ func (d *decoder) checkNames(s variableScope) {
 		}
 		if strings.HasPrefix(name, reservedPrefix) {
 			d.addErrorAt(at, truncate(name)+" begins with "+reservedPrefix, "choose another name")
+		}
+		if s.responses[name] != nil {
+			d.addErrorAt(at, fmt.Sprintf("%q is also the response of a hook", truncate(name)), "choose another name")
 		}
 	}
 }

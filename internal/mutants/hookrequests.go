@@ -28,6 +28,12 @@ var hookRequests = []mutation{
 		new:  `cmp.Or(string(a.Point), ""), a.Run`,
 	},
 	{
+		desc: "a name stands for the responses of several hooks", test: "TestParseRejectsHooks",
+		file: "workload/check_hooks.go",
+		old: `	d.checkResponses(h, scope)
+`,
+	},
+	{
 		desc: "an IPv4-mapped address is not judged as IPv4", test: "TestAddressRules",
 		file: "hooks/request/address.go",
 		old: `	addr = addr.WithZone("").Unmap()
