@@ -153,12 +153,10 @@ func (s *Service) addCommand(r hooks.Run, cancel context.CancelCauseFunc) (remov
 }
 
 // resume continues an attempt whose server has terminated: it waits for the
-// result and never performs the action again. reason is why there will be no
-// other attempt.
+// result and never performs the action again. Like execute, it ends a command
+// when a flow of its container begins, or has begun, and not when the server
+// stops. reason is why there will be no other attempt.
 func (s *Service) resume(ctx context.Context, o occasion, reason string) error {
-	if err := s.store.AdoptDelivery(ctx, o.delivery.ID); err != nil {
-		return err
-	}
 	runs, err := s.store.Run(ctx, o.delivery.ID)
 	if err != nil {
 		return err
@@ -167,10 +165,22 @@ func (s *Service) resume(ctx context.Context, o occasion, reason string) error {
 		return fmt.Errorf("delivery %s is running and has no run", o.delivery.ID)
 	}
 	o.run = runs[len(runs)-1]
+	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	if o.run.Kind.Rule().InContainer {
+		// Before the adoption: a flow that begins after that cancels it.
+		defer s.addCommand(o.run, cancel)()
+	}
+	isPermitted, err := s.store.AdoptDelivery(ctx, o.run)
+	if err != nil {
+		return err
+	}
+	if !isPermitted {
+		cancel(ErrClaimEnded)
+	}
 	res := runner.Result{State: o.run.State, Detail: o.run.Detail, Stdout: o.run.Stdout, Stderr: o.run.Stderr}
 	if o.run.State == hooks.Running {
-		// Not with ctx: the end of that would end the command.
-		res = s.o.Executors.Of(o.run.Kind).WaitResult(context.WithoutCancel(ctx), o.earlierAttempt())
+		res = s.o.Executors.Of(o.run.Kind).WaitResult(work, o.earlierAttempt())
 		if errors.Is(res.Err, runtime.ErrUnavailable) {
 			return fmt.Errorf("wait for the result of an attempt: %w", res.Err)
 		}

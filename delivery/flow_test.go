@@ -122,6 +122,7 @@ func TestLateCommandRunsInNoOtherClaim(t *testing.T) {
 		require.NoError(t, err)
 		next := h.Claim("w", "bob")
 		require.NotEqual(t, c.Container, next.Container, "a command may still arrive in the first one, which is %s", late.State)
+		synctest.Wait() // the first one is destroyed
 		close(arrives)
 		<-time.After(time.Minute)
 		synctest.Wait()

@@ -55,9 +55,10 @@ type Records interface {
 	// A delivery that has ended can become live again only while the log has its
 	// event; else ErrEventRemoved.
 	UpdateDelivery(ctx context.Context, t Transition) (Permission, error)
-	// AdoptDelivery makes this server the owner of a delivery in state Running, or
-	// returns ErrConflict.
-	AdoptDelivery(ctx context.Context, id string) error
+	// AdoptDelivery makes this server the owner of a delivery in state Running,
+	// whose attempt r is, or returns ErrConflict. isPermitted is false for a command
+	// that must not run any longer: that could not start now.
+	AdoptDelivery(ctx context.Context, r hooks.Run) (isPermitted bool, err error)
 	// Delivery returns one delivery, or ErrNotFound.
 	Delivery(ctx context.Context, id string) (Delivery, error)
 	// Deliveries lists the matching deliveries by id.

@@ -152,6 +152,8 @@ type Execer interface {
 	// started again, or too long ago. ErrUnavailable means that the engine does
 	// not respond: nothing is known of the command, and WaitResult may be called
 	// again.
+	//
+	// If ctx ends first, or has ended before, the command is ended as by Exec.
 	WaitResult(ctx context.Context, id string, cmd Command) (Result, error)
 }
 

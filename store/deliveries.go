@@ -266,19 +266,27 @@ func permitState(err error, state, wanted, earlier string) error {
 }
 
 // AdoptDelivery makes this server the owner of a running delivery.
-func (db *DB) AdoptDelivery(ctx context.Context, id string) error {
-	err := db.writer.update(ctx, func(t *tx) error {
-		n, err := t.exec(adoptDelivery, id, t.owner)
+func (db *DB) AdoptDelivery(ctx context.Context, r hooks.Run) (isPermitted bool, err error) {
+	err = db.writer.update(ctx, func(t *tx) error {
+		isPermitted = true
+		n, err := t.exec(adoptDelivery, r.ID, t.owner)
 		if err == nil && n == 0 {
 			err = delivery.ErrConflict
 		}
 		if err != nil {
 			return err
 		}
-		return t.execLater(raiseIdleFence, id)
+		if r.Kind.Rule().InContainer {
+			_, err = permitCommand(t, r)
+			isPermitted = !errors.Is(err, delivery.ErrClaimEnded)
+			if err != nil && isPermitted {
+				return err
+			}
+		}
+		return t.execLater(raiseIdleFence, r.ID)
 	})
 	if err != nil {
-		return fmt.Errorf("adopt delivery %s: %w", id, err)
+		return false, fmt.Errorf("adopt delivery %s: %w", r.ID, err)
 	}
-	return nil
+	return isPermitted, nil
 }

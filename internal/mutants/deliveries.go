@@ -59,8 +59,8 @@ var deliveries = []mutation{
 	{
 		desc: "a server performs the attempt of another one again", test: "TestKilledAtEachStep",
 		file: "delivery/attempt.go",
-		old:  `.WaitResult(context.WithoutCancel(ctx), o.earlierAttempt())`,
-		new:  `.Execute(context.WithoutCancel(ctx), o.earlierAttempt())`,
+		old:  `.WaitResult(work, o.earlierAttempt())`,
+		new:  `.Execute(work, o.earlierAttempt())`,
 	},
 	{
 		desc: "an attempt is performed before its start is recorded", test: "TestKilledAtEachStep",
@@ -115,6 +115,28 @@ var deliveries = []mutation{
 // outlive.
 var deliveryFlows = []mutation{
 	{
+		desc: "a flow does not end a command that was taken over", test: "TestReleaseEndsTakenOverCommands", pkg: "delivery",
+		file: "delivery/attempt.go",
+		old: `		// Before the adoption: a flow that begins after that cancels it.
+		defer s.addCommand(o.run, cancel)()
+`,
+		new: ``,
+	},
+	{
+		desc: "a command whose flow began before the takeover runs on", test: "TestReleaseEndsTakenOverCommands", pkg: "delivery",
+		file: "store/deliveries.go",
+		old:  `isPermitted = !errors.Is(err, delivery.ErrClaimEnded)`,
+		new:  `isPermitted = true`,
+	},
+	{
+		desc: "a server that stops ends the commands that it has taken over", test: "TestStopEndsNoTakenOverCommand", pkg: "delivery",
+		file: "delivery/attempt.go",
+		old: `	o.run = runs[len(runs)-1]
+	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))`,
+		new: `	o.run = runs[len(runs)-1]
+	work, cancel := context.WithCancelCause(ctx)`,
+	},
+	{
 		desc: "a release does not wait for the commands of event hooks", test: "TestLateCommandRunsInNoOtherClaim", pkg: "delivery",
 		file: "hooks/runner/event.go",
 		old:  `		if i < 0 {`,
@@ -167,7 +189,7 @@ var deliveryFlows = []mutation{
 	{
 		desc: "the next attempt has the fence of the server that was taken over from", test: "TestSQLite",
 		file: "store/deliveries.go",
-		old:  `		return t.execLater(raiseIdleFence, id)`,
+		old:  `		return t.execLater(raiseIdleFence, r.ID)`,
 		new:  `		return nil`,
 	},
 	{

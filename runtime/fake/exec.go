@@ -42,7 +42,11 @@ func (rt *Runtime) Exec(ctx context.Context, id string, cmd runtime.Command) (ru
 func (rt *Runtime) WaitResult(ctx context.Context, id string, cmd runtime.Command) (runtime.Result, error) {
 	var result runtime.Result
 	call := Call{Op: "outcome", ID: id, Command: cmd}
-	err := rt.do(ctx, call, func(c *container) error {
+	calling := ctx
+	if ctx.Err() != nil {
+		calling = context.WithoutCancel(ctx) // it ends the command
+	}
+	err := rt.do(calling, call, func(c *container) error {
 		c.mu.Lock()
 		r, ok := c.runs[cmd.RunID]
 		running := c.main != nil

@@ -1,6 +1,8 @@
 package runtimetest
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"testing"
@@ -44,6 +46,24 @@ func waitResultCases(t *testing.T, s *suite) {
 		require.ErrorIs(t, <-done, runtime.ErrContainerExited)
 		require.Error(t, <-waited, "lost, or forgotten if the request came late")
 	})
+	t.Run("canceled", func(t *testing.T) {
+		t.Parallel()
+		c := s.start(t)
+		cmd := c.command("hang", newMarker())
+		cmd.RunID, cmd.Timeout = newMarker(), 10*time.Minute
+		done := make(chan error, 1)
+		go func() { // ends with the command
+			_, err := c.exec(t, cmd)
+			done <- err
+		}()
+		eventually(t, "the command runs", func() bool { return c.mustExec(t, "ps", cmd.Args[2]) != "" })
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(errCanceledBefore)
+		_, err := c.rt.WaitResult(ctx, c.id, cmd)
+		require.ErrorIs(t, err, errCanceledBefore)
+		require.NoError(t, <-done)
+		c.requireNoProcess(t, cmd.Args[2])
+	})
 	t.Run("never begun", func(t *testing.T) {
 		t.Parallel()
 		c := s.start(t)
@@ -73,6 +93,8 @@ func waitResultCases(t *testing.T, s *suite) {
 		require.ErrorIs(t, err, runtime.ErrNotFound)
 	})
 }
+
+var errCanceledBefore = errors.New("canceled before the call")
 
 // An Exec without a response leaves nothing unknown for a server that reaches the
 // container again: a command that never began is run then, once, and one that did

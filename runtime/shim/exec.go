@@ -42,7 +42,7 @@ func (s *Session) WaitResult(ctx context.Context, cmd runtime.Command) (runtime.
 
 // execute sends the request for a run and waits for its outcome.
 func (s *Session) execute(ctx context.Context, run Run, request Request) (runtime.Result, error) {
-	if ctx.Err() != nil {
+	if ctx.Err() != nil && request.Op == OpRun {
 		return runtime.Result{}, context.Cause(ctx)
 	}
 	e := &execution{session: s, run: run, request: request, endTimeout: run.Grace + KillTimeout + replyMargin}
@@ -155,10 +155,11 @@ func (e *execution) wait(ctx context.Context) (runtime.Result, error) {
 	}
 }
 
-// connect returns the open connection or opens one. Once the run is sent, the
-// outcome must be determined even if the caller's context ends.
+// connect returns the open connection or opens one. Once the run is sent, perhaps
+// by an earlier server, the outcome must be determined even if the caller's
+// context ends.
 func (e *execution) connect(ctx context.Context) (*sessionConn, error) {
-	if e.bootID != "" {
+	if e.bootID != "" || e.request.Op == OpWaitResult {
 		ctx = context.WithoutCancel(ctx)
 	}
 	return e.session.connect(ctx)
