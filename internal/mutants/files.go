@@ -98,4 +98,10 @@ var workloadFiles = []mutation{
 		old:  `time.Duration(h.Retries+1)`,
 		new:  `time.Duration(1)`,
 	},
+	{
+		desc: "a script in the form of text does not have its claim", test: "TestTextForm",
+		file: "workload/forms.go",
+		old:  `names["AGENT_ID"] = "${CLAIM_ID}"`,
+		new:  ``,
+	},
 }

@@ -288,4 +288,17 @@ var hookRuns = []mutation{
 		old:  `reflect.ValueOf(&h.hookFile).Elem(), h.rule(kindOfNode(n)))`,
 		new:  `reflect.ValueOf(&h.hookFile).Elem(), hookRule(hooks.PointRule{DefaultTimeout: hooks.DefaultTimeout}))`,
 	},
+	{
+		desc: "a change of state has no phase", test: "TestEveryStateChangeHasItsPhase",
+		file: "hooks/runner/event.go",
+		old: `	"container.wiped":      {"running", "running"},
+`,
+		new: ``,
+	},
+	{
+		desc: "an event of a failure has no message of an error", test: "TestEventVariables",
+		file: "hooks/runner/event.go",
+		old:  `all["ERROR_MESSAGE"] = e.Message`,
+		new:  ``,
+	},
 }

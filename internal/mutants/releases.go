@@ -284,4 +284,10 @@ var releases = []mutation{
 		old: `			l.lists.AddAfter(struct{}{}, coalesceDelay)`,
 		new: `			_ = coalesceDelay`,
 	},
+	{
+		desc: "the event of a release has no exit code", test: "TestUploadFromExitedContainer",
+		file: "release/steps.go",
+		old:  `		op.exitCode = op.readExitCode(ctx)`,
+		new:  `		op.exitCode = nil`,
+	},
 }
