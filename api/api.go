@@ -108,6 +108,7 @@ func (a *API) routes() {
 	handle(a, op("get-claim", "GET /v1/claims/{id}", "Show a claim"), a.getClaim)
 	handle(a, op("touch", "POST /v1/claims/{id}/touch", "Record that a claim is still in use"), a.touch)
 	handle(a, op("release", "POST /v1/claims/{id}/release", "Release a claim"), a.release)
+	handle(a, op("test-claim", "POST /v1/claims/{id}/hooks/test", "Run the hooks of a point once in a claim's container, as a test"), a.liveTest)
 	handle(a, op("sync", "POST /v1/claims/{id}/sync", "Upload a claim's state as a snapshot now"), a.sync)
 	handle(a, op("list-snapshots", "GET /v1/workloads/{id}/snapshots", "List a tenant's snapshots"), a.listSnapshots)
 	handle(a, op("restore-snapshot", "POST /v1/workloads/{id}/snapshots/{snapshot}/restore", "Restore an older snapshot"), a.restore)

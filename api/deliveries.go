@@ -5,6 +5,8 @@ import (
 	"math"
 
 	"github.com/hostler/hostler/delivery"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/hooks/runner"
 )
 
 // Deliveries reads and changes the deliveries of events to event hooks.
@@ -13,6 +15,8 @@ type Deliveries interface {
 	Deliveries(ctx context.Context, f delivery.Filter) ([]delivery.Delivery, error)
 	Retry(ctx context.Context, id string) (delivery.Delivery, error)
 	Discard(ctx context.Context, id string) (delivery.Delivery, error)
+	// Test runs the hooks of a point once in the container of an active claim.
+	Test(ctx context.Context, p hooks.Point, s runner.Subject) ([]hooks.Run, error)
 	Replay(ctx context.Context, workload, hook string, from, to int64) (int, error)
 }
 

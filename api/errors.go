@@ -119,6 +119,8 @@ var errorCodes = []struct {
 	{delivery.ErrHookNotFound, EventHookNotFound},
 	{delivery.ErrEventRemoved, EventRemoved},
 	{delivery.ErrConflict, Conflict},
+	{delivery.ErrClaimEnded, ClaimNotActive},
+	{delivery.ErrClaimPending, ClaimNotActive},
 	{pool.ErrWorkloadNotFound, WorkloadNotFound},
 	{pool.ErrContainerNotFound, ContainerNotFound},
 	{claim.ErrClaimNotFound, ClaimNotFound},

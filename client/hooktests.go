@@ -73,3 +73,18 @@ func (c *Client) DryRun(ctx context.Context, workload string, d DryRun) (DryRunR
 	out, _, err := post[DryRunReport](ctx, c, path("/v1/workloads", workload)+"/hooks/test", d)
 	return out, err
 }
+
+// LiveTest is the result of TestHooks.
+type LiveTest struct {
+	Claim string `json:"claim"`
+	Point Point  `json:"point"`
+	Runs  []Run  `json:"runs"` // one for each hook; their Event is test. and the point
+}
+
+// TestHooks runs the hooks of a point once in the container of an active claim.
+// The runs are recorded as tests. The claim does not change, but what the hooks do
+// they do.
+func (c *Client) TestHooks(ctx context.Context, claim string, point Point) (LiveTest, error) {
+	out, _, err := post[LiveTest](ctx, c, path("/v1/claims", claim)+"/hooks/test", map[string]Point{"point": point})
+	return out, err
+}

@@ -54,7 +54,7 @@ func serviceOn(h *flowtest.Harness, s delivery.Store, onTainted func(ctx context
 	x := runner.NewCommandExecutor(h.RT)
 	return delivery.New(s, delivery.Options{
 		Workloads: h.Pools.Catalog, Executors: runner.Executors{hooks.KindCommand: x, hooks.KindScript: x}, OnTainted: onTainted,
-		Attempt: flowtest.HookRunner(h.RT, h.DB, nil).EventAttempt, WakeFiller: h.Pools.WakeFiller, Log: slog.New(slog.DiscardHandler),
+		Attempt: flowtest.HookRunner(h.RT, h.DB, nil).EventAttempt, TestAttempt: flowtest.HookRunner(h.RT, h.DB, nil).TestAttempt, WakeFiller: h.Pools.WakeFiller, Log: slog.New(slog.DiscardHandler),
 	})
 }
 

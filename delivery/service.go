@@ -62,6 +62,9 @@ type Options struct {
 	// Attempt returns the attempt that performs a run. runner.Runner.EventAttempt
 	// implements it.
 	Attempt func(ctx context.Context, h hooks.Hook, r hooks.Run, w *workload.Workload, e runner.Envelope) (runner.Attempt, error)
+	// TestAttempt returns the run and the attempt of a test. It is
+	// runner.Runner.TestAttempt.
+	TestAttempt func(ctx context.Context, p hooks.Point, index int, w *workload.Workload, s runner.Subject, captured map[string]string) (hooks.Run, runner.Attempt, error)
 	// OnEnd is called with each delivery that has ended. nil: not.
 	OnEnd func(Delivery)
 	// WakeFiller has the pool of a workload checked: it may be ready to be

@@ -55,6 +55,13 @@ type Records interface {
 	// A delivery that has ended can become live again only while the log has its
 	// event; else ErrEventRemoved.
 	UpdateDelivery(ctx context.Context, t Transition) (Permission, error)
+	// StartTest adds the run of a test in state Running, if its claim is active and
+	// has the container; else ErrClaimEnded or ErrClaimPending. The next flow of the
+	// container waits for the run. RunEnded ends it, and RunSkipped adds one that was
+	// skipped, as hooks.Recorder specifies.
+	StartTest(ctx context.Context, r hooks.Run) (Permission, error)
+	RunEnded(ctx context.Context, r hooks.Run) error
+	RunSkipped(ctx context.Context, r hooks.Run) error
 	// AdoptDelivery makes this server the owner of a delivery in state Running,
 	// whose attempt r is, or returns ErrConflict. isPermitted is false for a command
 	// that must not run any longer: that could not start now.

@@ -3,6 +3,7 @@ package hooks
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/hostler/hostler/runtime"
@@ -36,7 +37,7 @@ type Run struct {
 	ID        string   `json:"id" doc:"The same for all attempts: an idempotency key."`
 	Attempt   int      `json:"attempt" doc:"From 1."`
 	Point     Point    `json:"point" doc:"Empty if it is of an event hook."`
-	Event     string   `json:"event,omitempty" doc:"The type of the event that an event hook ran for."`
+	Event     string   `json:"event,omitempty" doc:"The type of the event that an event hook ran for; test. and the point if the run was a test."`
 	Seq       int64    `json:"seq,omitempty" doc:"The place of that event in the log."`
 	Hook      string   `json:"hook" doc:"The hook's name."`
 	Index     int      `json:"index" doc:"The index of the hook within the point, from 0."`
@@ -84,6 +85,19 @@ type Detail struct {
 	Captured []string `json:"captured,omitempty" doc:"The names of the values that were captured from the response."`
 	Response string   `json:"response,omitempty" doc:"The first bytes of the response, if the hook has keep_response."`
 }
+
+// testPrefix begins the Event of a run that is a test of a hook of a point.
+const testPrefix = "test."
+
+// AsTest returns the run of a hook of a point as a test of it: no flow resumes
+// it, and it is none of the point's own runs.
+func (r Run) AsTest() Run {
+	r.Event, r.Point = testPrefix+string(r.Point), ""
+	return r
+}
+
+// IsTest reports whether the run is a test of a hook.
+func (r Run) IsTest() bool { return strings.HasPrefix(r.Event, testPrefix) }
 
 // Occasion returns the point of the run, or the type of its event.
 func (r Run) Occasion() string {

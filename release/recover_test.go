@@ -66,8 +66,17 @@ func TestTakeOverResumesHookRuns(t *testing.T) {
 			Claim: claim, Container: container, State: hooks.Running, StartedAt: time.Now(),
 		}))
 	}
+	startTest := func(state claim.State, claim, container string) {
+		run := hooks.Run{
+			ID: "test " + string(state), Attempt: 1, Point: hooks.PostClaim, Hook: "h", Kind: hooks.KindCommand, Workload: "w",
+			Claim: claim, Container: container, State: hooks.Running, StartedAt: time.Now(),
+		}
+		ids = append(ids, run.ID)
+		require.NoError(t, h.DB.RunStarted(ctx, run.AsTest()))
+	}
 	for _, state := range claim.States() {
 		id, container, move := claimOf(state)
+		startTest(state, id, container)
 		startRun(hooks.PostClaim, string(state), id, container)
 		startRun(hooks.PreRelease, string(state), id, container)
 		move()

@@ -265,6 +265,21 @@ func permitState(err error, state, wanted, earlier string) error {
 	return delivery.ErrClaimEnded
 }
 
+// StartTest adds the run of a test of a hook.
+func (db *DB) StartTest(ctx context.Context, r hooks.Run) (p delivery.Permission, err error) {
+	r.State, r.EndedAt = hooks.Running, nil
+	err = db.writer.update(ctx, func(t *tx) (err error) {
+		if p.Fence, err = permitCommand(t, r); err != nil {
+			return err
+		}
+		return addRun(t, r)
+	})
+	if err != nil {
+		return p, fmt.Errorf("record the start of test %s: %w", r.ID, err)
+	}
+	return p, nil
+}
+
 // AdoptDelivery makes this server the owner of a running delivery.
 func (db *DB) AdoptDelivery(ctx context.Context, r hooks.Run) (isPermitted bool, err error) {
 	err = db.writer.update(ctx, func(t *tx) error {

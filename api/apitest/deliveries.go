@@ -6,6 +6,9 @@ import (
 	"slices"
 
 	"github.com/hostler/hostler/delivery"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/hooks/runner"
+	"github.com/hostler/hostler/runtime"
 )
 
 type deliveries struct{ *Backend }
@@ -42,6 +45,17 @@ func (b deliveries) change(id string, set func(*delivery.Delivery)) (delivery.De
 		}
 	}
 	return delivery.Delivery{}, delivery.ErrNotFound
+}
+
+// Test returns a run of one hook.
+func (b deliveries) Test(_ context.Context, p hooks.Point, s runner.Subject) ([]hooks.Run, error) {
+	code, now := 1, Time
+	run := hooks.Run{
+		ID: "run-test", Point: p, Hook: "init", Attempt: 1, Kind: hooks.KindCommand, Workload: s.Workload, Container: s.Container,
+		Claim: s.Claim, Tenant: s.Tenant, State: hooks.Failed, StartedAt: Time, EndedAt: &now, Duration: 3.5,
+		Detail: hooks.Detail{ExitCode: &code}, Stderr: runtime.Output{Head: "no such file\n", Total: 13},
+	}
+	return []hooks.Run{run.AsTest()}, b.injectedError("test")
 }
 
 // Replay counts the events of the log in the range.

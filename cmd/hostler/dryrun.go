@@ -16,17 +16,26 @@ import (
 func newHooksTestCmd() *cobra.Command {
 	var r remote
 	var given []string
+	var live string
 	cmd := &cobra.Command{
-		Use:   "test WORKLOAD POINT|EVENT [--var NAME=VALUE]...",
-		Short: "Show what hooks would do, and do nothing",
+		Use:   "test WORKLOAD POINT|EVENT [--var NAME=VALUE]... [--live CLAIM]",
+		Short: "Show what hooks would do, or run them once as a test",
 		Long: `Show what the hooks of a workload would do at a point or for an event: their
 variables and what supplies them, the result of their conditions, and the request,
 or the command with its environment. Nothing is sent and nothing runs; secrets are
 shown as •••. --var gives a variable a value; others have samples. A value that only
-a response supplies is missing.`,
+a response supplies is missing.
+
+With --live the hooks of a point run once in the container of an active claim,
+without retries, and what they do they do. The runs are recorded as tests, which
+"hostler get runs" shows with an event such as test.post_claim; the claim does
+not change. The exit status is 5 when a hook fails.`,
 		Example: "  hostler hooks test greeter post_claim --var TENANT_ID=alice\n  hostler hooks test greeter claim.failed --var EVENT_MESSAGE='no room'",
 		Args:    cobra.ExactArgs(2),
 		RunE: r.wrapErrors(func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error {
+			if live != "" {
+				return runLiveTest(ctx, cmd, c, &r, args, live, given)
+			}
 			d := client.DryRun{On: args[1], Variables: map[string]string{}}
 			for _, g := range given {
 				name, value, ok := strings.Cut(g, "=")
@@ -46,8 +55,46 @@ a response supplies is missing.`,
 		ValidArgsFunction: r.complete(workloadIDs),
 	}
 	cmd.Flags().StringArrayVar(&given, "var", nil, "the value of a variable, NAME=VALUE; may be repeated")
+	cmd.Flags().StringVar(&live, "live", "", "run the hooks of the point once in the container of this claim")
 	r.flags(cmd)
 	return cmd
+}
+
+// runLiveTest runs the hooks of a point in the container of a claim.
+func runLiveTest(ctx context.Context, cmd *cobra.Command, c *client.Client, r *remote, args []string, claim string, given []string) error {
+	if len(given) > 0 {
+		return usagef(cmd, "--var is for dry runs: hooks that run have their own values")
+	}
+	if held, err := c.GetClaim(ctx, claim); err != nil {
+		return err
+	} else if held.Workload != args[0] {
+		return usagef(cmd, "claim %s is of workload %s", claim, held.Workload)
+	}
+	test, err := c.TestHooks(ctx, claim, client.Point(args[1]))
+	if err != nil {
+		return err
+	}
+	err = r.printResult(cmd.OutOrStdout(), test, func(w io.Writer) error {
+		if len(test.Runs) == 0 {
+			return printLines(w, []string{fmt.Sprintf("%s has no hooks for %s", args[0], test.Point)})
+		}
+		var list []string
+		for _, run := range test.Runs {
+			list = append(list, fmt.Sprintf("hook %s: %s in %.1f ms (run %s)", run.Hook, run.State, run.Duration, run.ID))
+			list = append(list, textLines("error", run.Error)...)
+			list = append(list, textLines("stdout", run.Stdout.Head+run.Stdout.Tail)...)
+			list = append(list, textLines("stderr", run.Stderr.Head+run.Stderr.Tail)...)
+		}
+		for i, line := range list {
+			list[i] = sanitize(line)
+		}
+		return printLines(w, list)
+	})
+	failed := func(run client.Run) bool { return run.State != client.RunSucceeded && run.State != client.RunSkipped }
+	if err == nil && slices.ContainsFunc(test.Runs, failed) {
+		return &exitError{code: exitHook}
+	}
+	return err
 }
 
 // printDryRun prints each hook as a block of lines.

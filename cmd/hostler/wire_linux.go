@@ -166,7 +166,7 @@ func assemble(db *store.DB, rt backend, sinks *snapshot.Sinks, requests *request
 	s.claims = claim.NewService(db, s.pools, rt, hookRunner, sinks, log)
 	s.releases = release.NewService(db, s.claims, s.pools, rt, hookRunner, log)
 	s.delivery = delivery.New(s.metrics.deliveries(db, log), delivery.Options{
-		Workloads: s.pools.Catalog, Executors: actions, Attempt: hookRunner.EventAttempt,
+		Workloads: s.pools.Catalog, Executors: actions, Attempt: hookRunner.EventAttempt, TestAttempt: hookRunner.TestAttempt,
 		OnEnd: s.metrics.countDelivery, WakeFiller: s.pools.WakeFiller, OnTainted: s.destroyIdle, Log: log,
 	})
 	s.dryRuns = dryrun.New(func(ctx context.Context, id string) (*workload.Workload, error) {

@@ -126,7 +126,7 @@ func (r *Runner) end(ctx context.Context, h hooks.Hook, run hooks.Run, res Resul
 	run.EndedAt, run.Duration = &now, float64(now.Sub(run.StartedAt).Microseconds())/1000
 	run.State, run.Detail, run.Values = res.State, res.Detail, res.Captured
 	run.Warnings = res.Warnings
-	if stops(h, res) {
+	if Stops(h, res) {
 		run.State, run.Stopped = hooks.Succeeded, true
 	}
 	run.Stdout, run.Stderr = res.Stdout, res.Stderr

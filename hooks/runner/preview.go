@@ -1,6 +1,8 @@
 package runner
 
 import (
+	"context"
+
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/workload"
 )
@@ -12,6 +14,20 @@ func PointAttempt(p hooks.Point, index int, w *workload.Workload, s Subject) Att
 	s.workload = w
 	h := w.Hooks[p][index]
 	return newAttempt(h, newRun(p, h, index, s), s, source{configured: w.Environment})
+}
+
+// TestAttempt returns the run and the attempt that test the hook of w at a point
+// with an index. captured has what earlier hooks of the same test have captured.
+func (r *Runner) TestAttempt(ctx context.Context, p hooks.Point, index int, w *workload.Workload, s Subject, captured map[string]string) (hooks.Run, Attempt, error) {
+	s.workload = w
+	h := w.Hooks[p][index]
+	src, err := r.source(ctx, []hooks.Hook{h}, s)
+	if err != nil {
+		return hooks.Run{}, Attempt{}, err
+	}
+	run := newRun(p, h, index, s)
+	src.add([]hooks.Run{{Values: captured}})
+	return run.AsTest(), newAttempt(h, run, s, src), nil
 }
 
 // EventPreview returns the attempt that performs a run of an event hook, as

@@ -69,7 +69,7 @@ var layers = []layer{
 
 	// What keeps it and what shows it. Neither knows a backend or the other.
 	{"store/...", append([]string{"store/...", "membership", "internal/backoff", "delivery"}, flows...)},
-	{"api/...", append([]string{"api/...", "doctor", "delivery", "hooks/dryrun"}, flows...)},
+	{"api/...", append([]string{"api/...", "doctor", "delivery", "hooks/dryrun", "hooks/runner"}, flows...)},
 
 	// What programs of others import: it stands on the standard library.
 	{"client", []string{"internal/backoff"}},

@@ -61,6 +61,39 @@ var tools = []mutation{
 		new:  `!out.Disabled && out`,
 	},
 	{
+		desc: "a test starts in a container that a flow has", test: "TestLiveTestAndRelease", pkg: "delivery",
+		file: "store/deliveries.go",
+		old: `		if p.Fence, err = permitCommand(t, r); err != nil {
+			return err
+		}
+		return addRun(t, r)`,
+		new: `		return addRun(t, r)`,
+	},
+	{
+		desc: "a release does not end a test", test: "TestLiveTestAndRelease",
+		file: "delivery/livetest.go",
+		old:  `	defer s.addCommand(run, cancel)() // before`,
+		new:  `	s.addCommand(run, cancel)() // before`,
+	},
+	{
+		desc: "the runs of a test are those of its point", test: "TestLiveTest", pkg: "delivery",
+		file: "hooks/run.go",
+		old:  `r.Event, r.Point = testPrefix+string(r.Point), ""`,
+		new:  `r.Event = testPrefix + string(r.Point)`,
+	},
+	{
+		desc: "a test is left to a flow that does not resume it", test: "TestTakeOverResumesHookRuns",
+		file: "release/recover.go",
+		old:  `if r.Event != "" && !r.IsTest() {`,
+		new:  `if r.Event != "" {`,
+	},
+	{
+		desc: "a test continues after a failure that ends the point", test: "TestLiveTest",
+		file: "delivery/livetest.go",
+		old:  `case run.State != hooks.Succeeded && !continues(h):`,
+		new:  `case run.State == hooks.Unknown && !continues(h):`,
+	},
+	{
 		desc: "guards do not enforce a pattern", test: "TestDestructive",
 		file: "hooks/lint/rules.go",
 		old:  `{"mkfs", Forbidden, true,`,

@@ -266,6 +266,16 @@ func deliveryCommands(t *testing.T, s Store) {
 	request, _, err := start(hooks.KindHTTP, c.ID)
 	require.NoError(t, err)
 
+	test := newAttempt("test", 1)
+	test.Container, test.Claim, test.Tenant, test.Kind = id, c.ID, c.Tenant, hooks.KindCommand
+	other := test
+	other.ID, other.Container = "other", "another"
+	_, err = s.StartTest(ctx, other.AsTest())
+	require.ErrorIs(t, err, delivery.ErrClaimEnded, "not the claim's container")
+	p, err = s.StartTest(ctx, test.AsTest())
+	require.NoError(t, err)
+	require.Equal(t, c.ContainerFence, p.Fence)
+
 	mark := func(how pool.Forced) pool.Container {
 		k, err := s.UpdateContainer(ctx, pool.Note(id, pool.Claimed, func(k *pool.Container) { k.Forced = how }))
 		require.NoError(t, err)
@@ -290,6 +300,9 @@ func deliveryCommands(t *testing.T, s Store) {
 	isPermitted, err = s.AdoptDelivery(ctx, *command.Run)
 	require.NoError(t, err)
 	require.False(t, isPermitted, "its claim has ended")
+	test.ID = "late"
+	_, err = s.StartTest(ctx, test.AsTest())
+	require.ErrorIs(t, err, delivery.ErrClaimEnded)
 	_, _, err = start(hooks.KindCommand, c.ID)
 	require.ErrorIs(t, err, delivery.ErrClaimEnded)
 	mustUpdateClaim(t, s, releasedTransition(c.ID))

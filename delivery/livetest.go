@@ -1,0 +1,121 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/hooks/runner"
+	"github.com/hostler/hostler/runtime"
+)
+
+// Test runs the hooks of a point, as the workload is applied now, once in the
+// container of a claim: each in the order of the file and without a retry, and
+// those after a failure as the point would. The runs are recorded as tests. They
+// have the rights and the bounds of commands for events: they start only while
+// the claim is active, a flow of the container ends them, and what they captured
+// is kept for no other run.
+//
+// If ctx ends, the command that runs is ended. The runs so far are returned with
+// an error. ErrClaimEnded and ErrClaimPending are those of a claim that is not
+// active.
+func (s *Service) Test(ctx context.Context, p hooks.Point, subject runner.Subject) ([]hooks.Run, error) {
+	w, _, err := s.o.Workloads.Current(ctx, subject.Workload)
+	if err != nil {
+		return nil, err
+	}
+	runs, captured, ended := []hooks.Run{}, map[string]string{}, ""
+	for i, h := range w.Hooks[p] {
+		if h.Disabled {
+			continue
+		}
+		run, attempt, err := s.o.TestAttempt(ctx, p, i, w, subject, captured)
+		if err != nil {
+			return runs, err
+		}
+		if reason := testSkipReason(h, attempt, ended); reason != "" {
+			run, err = s.skipTest(ctx, run, reason)
+		} else {
+			run, err = s.runTest(ctx, h, run, attempt, captured)
+		}
+		if err != nil {
+			return runs, err
+		}
+		runs = append(runs, run)
+		switch {
+		case ended != "" || run.State == hooks.Skipped:
+		case run.Stopped:
+			ended = fmt.Sprintf("hook %q stopped the point", h.Name)
+		case run.State != hooks.Succeeded && !continues(h):
+			ended = fmt.Sprintf("hook %q of the same point failed", h.Name)
+		}
+	}
+	return runs, nil
+}
+
+// testSkipReason returns why a hook is not run, or "". ended is why the rest of
+// the point is skipped.
+func testSkipReason(h hooks.Hook, a runner.Attempt, ended string) string {
+	if ended == "" && !h.Condition.Holds(a.Lookup) {
+		return "its condition is false: " + h.Condition.String()
+	}
+	return ended
+}
+
+// continues reports whether the point continues after the hook has failed.
+func continues(h hooks.Hook) bool {
+	return h.OnError == hooks.Continue || h.OnError == hooks.Retry && h.OnExhausted == hooks.Continue
+}
+
+func (s *Service) skipTest(ctx context.Context, run hooks.Run, reason string) (hooks.Run, error) {
+	now := time.Now()
+	run.State, run.Error, run.StartedAt, run.EndedAt = hooks.Skipped, reason, now, &now
+	return run, s.store.RunSkipped(ctx, run)
+}
+
+// runTest performs one attempt, and adds what it captured to captured.
+func (s *Service) runTest(ctx context.Context, h hooks.Hook, run hooks.Run, a runner.Attempt, captured map[string]string) (hooks.Run, error) {
+	work, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer s.addCommand(run, cancel)() // before the start is recorded, as in execute
+	run.State, run.StartedAt = hooks.Running, time.Now()
+	permission, err := s.store.StartTest(ctx, run)
+	if err != nil {
+		return run, err
+	}
+	a.Fence = permission.Fence
+	res := s.o.Executors.Of(run.Kind).Execute(work, a)
+	maps.Copy(captured, res.Captured)
+	now := time.Now()
+	run.EndedAt, run.Duration = &now, float64(now.Sub(run.StartedAt).Microseconds())/1000
+	if res.State == hooks.Cancelled && errors.Is(res.Err, runtime.ErrUnavailable) {
+		res.State = hooks.Unknown // the container did not confirm it
+	}
+	run.State, run.Detail, run.Stdout, run.Stderr = res.State, res.Detail, res.Stdout, res.Stderr
+	run.Warnings = res.Warnings
+	if res.Err != nil {
+		run.Error = res.Err.Error()
+	}
+	if runner.Stops(h, res) {
+		run.State, run.Stopped = hooks.Succeeded, true
+	}
+	return run, s.recordTest(ctx, run)
+}
+
+// testRecordTimeout limits how long recording the end of a test may take.
+const testRecordTimeout = 30 * time.Second
+
+// recordTest records the end of a test, also after ctx has ended.
+func (s *Service) recordTest(ctx context.Context, run hooks.Run) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), testRecordTimeout)
+	defer cancel()
+	for retries := recordRetries.Retries(); ; {
+		err := s.store.RunEnded(ctx, run)
+		if err == nil || retries.Sleep(ctx) != nil {
+			return err
+		}
+	}
+}
