@@ -23,10 +23,12 @@ const (
 	ForcedDone       Forced = "done"        // it is removed, and was claimed
 )
 
-// The reasons of destructions by operators.
+// ForcedReason is why a container is destroyed although it is claimed.
+const ForcedReason = "an operator destroyed it while it was claimed"
+
+// The other reasons of destructions by operators.
 const (
 	requestedReason = "requested by an operator"
-	forcedReason    = "an operator destroyed it while it was claimed"
 	skippedReason   = "an operator destroyed the container without its pre_destroy hooks"
 )
 
@@ -75,12 +77,16 @@ func (m *Manager) destroyContainer(ctx context.Context, id string, force bool, h
 // destruction returns the change by which an operator destroys a container; the
 // zero Transition if there is nothing to change.
 func destruction(c Container, force bool, how Forced) (Transition, error) {
-	isSet := c.Forced == how || c.Forced == ForcedNow || c.Forced == ForcedDone
+	isSet := c.Forced.covers(how)
 	event := activity.Event{
 		Type: activity.ContainerForced, Message: "the destruction of the container is forced",
 		Data: activity.Data(activity.ContainerForcedData{Now: how == ForcedNow}),
 	}
-	setHow := func(c *Container) { c.Forced = how }
+	setHow := func(c *Container) {
+		if !c.Forced.covers(how) { // another call may have come first
+			c.Forced = how
+		}
+	}
 	switch {
 	case c.State == Destroyed, c.State == Destroying && (how != ForcedNow || isSet):
 		return Transition{}, nil
@@ -99,16 +105,25 @@ func destruction(c Container, force bool, how Forced) (Transition, error) {
 	case isSet:
 		return Transition{}, nil
 	}
-	m := Note(c.ID, Claimed, func(c *Container) { c.Health, c.Reason, c.Forced = Exited, forcedReason, how }, event)
+	m := Note(c.ID, Claimed, func(c *Container) {
+		c.Health, c.Reason = Exited, ForcedReason
+		setHow(c)
+	}, event)
 	if c.Forced == NotForced {
-		died := activity.Event{Type: activity.ContainerDied, Message: "container destroyed by force: " + forcedReason}
+		died := activity.Event{Type: activity.ContainerDied, Message: "container destroyed by force: " + ForcedReason}
 		m.Events = []activity.Event{died, event}
 	}
 	return m, nil
 }
 
-// isDue reports whether the reaper destroys a container in this state.
-func (c Container) isDue() bool {
+// covers reports whether nothing is left to do for a request to destroy the
+// container as how says.
+func (f Forced) covers(how Forced) bool {
+	return f == how || f == ForcedNow || f == ForcedDone
+}
+
+// IsDue reports whether the reaper destroys a container in this state.
+func (c Container) IsDue() bool {
 	return c.State == Destroying || c.State == Claimed && (c.Forced == ForcedAfterHooks || c.Forced == ForcedNow)
 }
 

@@ -339,9 +339,14 @@ func (c *HealthChecker) applyResult(ctx context.Context, k Container, w *workloa
 	return nil
 }
 
-// recordHealth records the health of a claimed container.
+// recordHealth records the health of a claimed container, unless it has exited or
+// its destruction was forced since the check.
 func (c *HealthChecker) recordHealth(ctx context.Context, k Container, h Health, reason string) error {
-	m := Note(k.ID, Claimed, func(k *Container) { k.Health, k.Reason = h, reason })
+	m := Note(k.ID, Claimed, func(k *Container) {
+		if k.Health != Exited {
+			k.Health, k.Reason = h, reason
+		}
+	})
 	if h == Unhealthy {
 		m.Events = []activity.Event{{Type: activity.ContainerUnhealthy, Message: reason}}
 	}

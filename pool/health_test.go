@@ -55,3 +55,34 @@ func TestHealthCheckerForgetsDestroyed(t *testing.T) {
 		})
 	}
 }
+
+// UpdateContainer checks that the change leaves an exited container as it is.
+func (o singleContainerStore) UpdateContainer(_ context.Context, m Transition) (Container, error) {
+	c := o.c
+	m.Set(&c)
+	if c.Health != o.c.Health || c.Reason != o.c.Reason {
+		return c, errors.New("it was changed")
+	}
+	return c, nil
+}
+
+// The result of a check does not replace a record that is newer: that the
+// container has exited, or is destroyed by force.
+func TestHealthCheckKeepsExit(t *testing.T) {
+	c := NewHealthChecker(fake.New(), singleContainerStore{c: Container{ID: "c", State: Claimed, Health: Exited, Reason: "it exited"}}, nil, slog.New(slog.DiscardHandler))
+	w := &workload.Workload{Healthcheck: &workload.Healthcheck{Interval: time.Hour}}
+	require.NoError(t, c.applyResult(t.Context(), Container{ID: "c", State: Claimed, Health: Unhealthy}, w, nil, 0))
+	require.NoError(t, c.applyResult(t.Context(), Container{ID: "c", State: Claimed, Health: Healthy}, w, errors.New("it failed"), 1))
+}
+
+// Of concurrent requests to destroy a container, the one without its hooks
+// counts, also if another reads the record before it and writes after it.
+func TestForceIsNotWeakened(t *testing.T) {
+	for _, stronger := range []Forced{ForcedNow, ForcedDone} {
+		m, err := destruction(Container{ID: "c", State: Claimed}, true, ForcedAfterHooks)
+		require.NoError(t, err)
+		c := Container{ID: "c", State: Claimed, Forced: stronger}
+		m.Set(&c)
+		require.Equal(t, stronger, c.Forced)
+	}
+}

@@ -100,7 +100,7 @@ func (r *Reaper) destroy(ctx context.Context, id string, onStopping func()) erro
 	if errors.Is(err, ErrContainerNotFound) {
 		return nil // it was destroyed long ago
 	}
-	if err != nil || !c.isDue() {
+	if err != nil || !c.IsDue() {
 		return err
 	}
 	w, _, err := r.catalog.Revision(ctx, c.Workload, c.Revision)

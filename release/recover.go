@@ -44,7 +44,9 @@ func (s *Service) willResume(ctx context.Context, r hooks.Run) (bool, error) {
 		if err != nil && !errors.Is(err, pool.ErrContainerNotFound) {
 			return false, err
 		}
-		state = string(c.State)
+		if state = string(c.State); c.IsDue() {
+			state = string(pool.Destroying) // also while its claim remains
+		}
 	}
 	return state != "" && state == resumed.State, nil
 }

@@ -78,9 +78,9 @@ func (op *operation) noteForced() {
 	if op.container.Forced == pool.NotForced {
 		return
 	}
-	op.unusable = op.container.Reason
+	op.unusable = pool.ForcedReason
 	if op.hasSyncOnRelease() && !op.claim.Discard {
-		op.lossReason = "the container was lost: " + op.container.Reason
+		op.lossReason = "the container was lost: " + pool.ForcedReason
 	}
 }
 

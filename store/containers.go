@@ -139,6 +139,9 @@ func moveContainer(t *tx, m pool.Transition) (pool.Container, error) {
 	if !before.State.CanBecome(m.To) {
 		return before, fmt.Errorf("a container that is %s cannot become %s", before.State, m.To)
 	}
+	if m.To == pool.Idle && before.Forced != pool.NotForced {
+		return before, fmt.Errorf("%w: its destruction is forced", pool.ErrConflict)
+	}
 	after := before
 	after.Endpoint.Ports = slices.Clone(before.Endpoint.Ports)
 	if m.Set != nil {

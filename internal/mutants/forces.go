@@ -92,4 +92,28 @@ var forces = []mutation{
 		old:  `activity.ContainerDestroying, activity.ContainerForced} {`,
 		new:  `activity.ContainerDestroying} {`,
 	},
+	{
+		desc: "a pre_destroy hook of a claimed container is not continued by the next server", test: "TestForcedHookContinuesAfterRestart",
+		file: "release/recover.go", pkg: "pool",
+		old: `; c.IsDue() {`,
+		new: `; false {`,
+	},
+	{
+		desc: "a claim returns a container that is destroyed by force", test: "TestForcedContainerDoesNotReturn",
+		file: "store/containers.go", pkg: "pool",
+		old: `	if m.To == pool.Idle && before.Forced != pool.NotForced {`,
+		new: `	if false {`,
+	},
+	{
+		desc: "a health check makes an exited container healthy", test: "TestHealthCheckKeepsExit",
+		file: "pool/health.go",
+		old:  `		if k.Health != Exited {`,
+		new:  `		if true {`,
+	},
+	{
+		desc: "a request to destroy a container takes back a concurrent one without its hooks", test: "TestForceIsNotWeakened",
+		file: "pool/force.go",
+		old:  `		if !c.Forced.covers(how) {`,
+		new:  `		if true {`,
+	},
 }

@@ -282,6 +282,8 @@ func deliveryCommands(t *testing.T, s Store) {
 		return k
 	}
 	require.Greater(t, mark(pool.ForcedAfterHooks).Fence, p.Fence, "another flow is responsible")
+	_, err = s.UpdateContainer(ctx, pool.Transition{ID: id, From: []pool.State{pool.Claimed}, To: pool.Idle})
+	require.ErrorIs(t, err, pool.ErrConflict, "it does not return to the pool")
 	forced, err := s.Containers(ctx, pool.ContainerFilter{IsForced: true})
 	require.NoError(t, err)
 	require.Len(t, forced, 1)

@@ -1,0 +1,78 @@
+package pool_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/e2e/flowtest"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/snapshot/snapshottest"
+)
+
+// A pre_destroy hook that runs in a claimed container when its server is killed
+// is continued by the next one: it has all of its time, and its outcome is on
+// record.
+func TestForcedHookContinuesAfterRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply(flowtest.Edit(forcedYAML, "[box, echo, d]", "[box, echo, d], timeout: 1m"))
+		c := h.Claim("w", "ada")
+		var g errgroup.Group
+		g.Go(func() error {
+			_, err := h.RT.Exec(t.Context(), c.Container, runtime.Command{RunID: "00.1", Args: []string{"box", "idle"}, Timeout: time.Minute})
+			return err
+		})
+		require.NoError(t, h.DB.RunStarted(t.Context(), hooks.Run{
+			ID: "00", Attempt: 1, Point: hooks.PreDestroy, Hook: "first", Kind: hooks.KindCommand, StartedAt: time.Now(),
+			Workload: "w", Container: c.Container,
+		}))
+		_, err := h.DB.UpdateContainer(t.Context(), pool.Note(c.Container, pool.Claimed, func(k *pool.Container) {
+			k.Forced, k.Health, k.Reason = pool.ForcedAfterHooks, pool.Exited, "forced"
+		}))
+		require.NoError(t, err)
+		begin := time.Now()
+		h.RestartUnfinished()
+		awaitRemoved(h, c.Container)
+		require.NoError(t, g.Wait(), "it has ended before the container")
+		require.GreaterOrEqual(t, time.Since(begin), time.Minute)
+		require.Equal(t, "first timed_out, notify skipped", states(h, hooks.PreDestroy))
+	})
+}
+
+// A container whose destruction is forced does not return to the pool when its
+// claim gives it up: the destruction would be forgotten, or hit the next claim.
+func TestForcedContainerDoesNotReturn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply(flowtest.Edit(forcedYAML, "min_idle: 0", "min_idle: 1") + "volumes: { state: { target: /data } }\nsync: { sink: { type: file } }\n")
+		h.AwaitIdle("w", 1)
+		var id string
+		h.Bucket.Before(func(snapshottest.Call) error {
+			claimed, err := h.DB.Containers(t.Context(), pool.ContainerFilter{States: []pool.State{pool.Claimed}})
+			if err == nil && id == "" {
+				id = claimed[0].ID
+				err = h.Pools.DestroyContainer(t.Context(), id, true)
+			}
+			return errors.Join(err, errors.New("sink unavailable"))
+		})
+		_, _, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
+		require.Error(t, err)
+		h.Bucket.ClearFailures()
+		require.Empty(t, h.Events(activity.ContainerReleased))
+		for _, tenant := range []string{"bob", "eve"} {
+			require.NotEqual(t, id, h.Claim("w", tenant).Container)
+		}
+		<-time.After(10 * time.Minute)
+		require.Equal(t, pool.Destroyed, containerOf(h, id).State, "%+v", containerOf(h, id))
+		require.Equal(t, "first succeeded, notify succeeded", states(h, hooks.PreDestroy))
+	})
+}
