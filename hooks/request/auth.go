@@ -34,6 +34,7 @@ func (x *Executor) authenticate(ctx context.Context, m *message) error {
 			return fmt.Errorf("%w as %s: %w", errAuthenticate, auth.Type, err)
 		}
 		m.hasSecrets = true
+		m.sent = append(m.sent, token)
 		value += token
 	default:
 		return fmt.Errorf("%w: auth: unknown type %q", errInvalid, auth.Type)

@@ -28,6 +28,7 @@ type message struct {
 	body       []byte
 	credential Secret // of auth
 	hasSecrets bool
+	sent       []string // secrets that may be in the request
 	warnings   []string
 }
 
@@ -58,8 +59,12 @@ func (x *Executor) build(a runner.Attempt) (*message, error) {
 	if err := m.render(a, lookup); err != nil {
 		return nil, fmt.Errorf("%w: %w", errInvalid, err)
 	}
+	for _, secret := range secrets {
+		m.sent = append(m.sent, secret.Value)
+	}
 	if user := m.url.User; user != nil && m.hasSecrets {
 		x.redactor.Add(userParts(user)...)
+		m.sent = append(m.sent, userParts(user)...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(secrets)) {
 		if !secrets[name].Permits(a.Workload, m.url.Hostname()) {

@@ -150,48 +150,9 @@ func (x *patternIndex) add(p pattern) {
 // Redact returns s with every known secret replaced by •••.
 func (r *Redactor) Redact(s string) string { return r.redact(s, false) }
 
-// RedactEnds returns the start and the end of a text, of which what is between
-// them was lost, with every known secret replaced, also one that was cut.
-func (r *Redactor) RedactEnds(start, end string) (string, string) {
-	start = r.redact(start, true)
-	if r == nil || r.index.Load() == nil {
-		return start, end
-	}
-	for skip := range min(len(end), maxEscape) {
-		isEscape := strings.Trim(end[:skip], "u0123456789abcdefABCDEF") == "" // the end of one
-		if n := r.index.Load().longestRest(end[skip:]); n > 0 && (skip <= 1 || isEscape) {
-			return start, redacted + r.Redact(end[skip+n:])
-		}
-	}
-	return start, r.Redact(end)
-}
-
-// maxEscape is the maximum length of an escape of one character.
-const maxEscape = len(`\u0000`)
-
-// minRest is the minimum length of the end of a secret that is replaced alone.
-const minRest = 3
-
-// longestRest returns the length of the longest end of a secret at the start of
-// s, 0 for none.
-func (x *patternIndex) longestRest(s string) int {
-	longest := 0
-	for _, list := range x {
-		for _, p := range list {
-			for i := range len(p.text) - minRest {
-				rest := pattern{text: p.text[i:], base64: p.base64}
-				if n, complete := rest.match(s); complete {
-					longest = max(longest, n)
-					break
-				}
-			}
-		}
-	}
-	return longest
-}
-
 // redact is Redact. If cut is set, s is the start of a longer text, and the
-// start of a secret at its end is replaced as well.
+// start of a secret at its end is replaced as well. Who supplies s and reads the
+// result can then guess the secrets that r knows, one character after another.
 func (r *Redactor) redact(s string, cut bool) string {
 	if r == nil {
 		return s

@@ -169,7 +169,7 @@ func TestRedactBeforeCut(t *testing.T) {
 	x.redactor.Add(secret)
 	for n := range 40 {
 		whole := strings.Repeat("x", n) + strings.Repeat(unicodeAll(secret), maxResponseBytes)
-		text := x.clean(body{whole[:maxResponseBytes], true}, maxKept)
+		text := x.clean(body{whole[:maxResponseBytes], true}, maxKept, secret)
 		require.NotContains(t, text, `\u`, "%d", n)
 		require.LessOrEqual(t, len(text), maxKept)
 	}

@@ -167,7 +167,7 @@ func (x *Executor) execute(ctx context.Context, a runner.Attempt) (runner.Result
 		return runner.Result{}, err
 	}
 	defer resp.Body.Close()
-	res, err := x.judge(m.action, resp)
+	res, err := x.judge(m, resp)
 	res.Warnings = append(m.warnings, res.Warnings...)
 	return res, err
 }

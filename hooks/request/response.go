@@ -23,11 +23,12 @@ const (
 )
 
 // judge returns what a response means for the request of an action.
-func (x *Executor) judge(r hooks.Request, resp *http.Response) (runner.Result, error) {
+func (x *Executor) judge(m *message, resp *http.Response) (runner.Result, error) {
+	r := m.action
 	res := runner.Result{State: hooks.Succeeded, Detail: hooks.Detail{Status: resp.StatusCode}}
 	body, err := readBody(resp, r.KeepResponse || len(r.Capture) > 0 || r.ResponseAs != "")
 	if r.KeepResponse {
-		res.Detail.Response = x.clean(body, maxKept)
+		res.Detail.Response = x.clean(body, maxKept, m.sent...)
 	}
 	if !isExpected(r.Expect, resp.StatusCode) {
 		res.State = hooks.Failed
@@ -42,7 +43,7 @@ func (x *Executor) judge(r hooks.Request, resp *http.Response) (runner.Result, e
 		return res, fmt.Errorf("read the response with status %d: %w", resp.StatusCode, err)
 	}
 	res.Stop = resp.Header.Get(hooks.HeaderStop) == "1"
-	x.capture(r, body, &res)
+	x.capture(m, body, &res)
 	return res, nil
 }
 
@@ -78,7 +79,8 @@ func readBody(resp *http.Response, needed bool) (body, error) {
 
 // capture adds the values of a response to a result. What is not there is a
 // warning: the receiver has done what it was asked for.
-func (x *Executor) capture(r hooks.Request, b body, res *runner.Result) {
+func (x *Executor) capture(m *message, b body, res *runner.Result) {
+	r := m.action
 	add := func(name, text string) {
 		if res.Captured == nil {
 			res.Captured = map[string]string{}
@@ -95,7 +97,7 @@ func (x *Executor) capture(r hooks.Request, b body, res *runner.Result) {
 		add(name, storable(x.redactor.Redact(text)))
 	}
 	if r.ResponseAs != "" {
-		add(r.ResponseAs, x.clean(b, maxKept))
+		add(r.ResponseAs, x.clean(b, maxKept, m.sent...))
 	}
 }
 
@@ -129,9 +131,17 @@ func retryAfter(header string, now time.Time) time.Duration {
 }
 
 // clean returns text of a receiver without secrets, as it can be stored, cut to
-// limit bytes.
-func (x *Executor) clean(b body, limit int) string {
-	text := storable(x.redactor.redact(b.text, b.cut))
+// limit bytes. Of a text that was cut within one of the secrets that were sent,
+// also what is left of it is replaced. That is not done for all secrets: the
+// receiver could guess them.
+func (x *Executor) clean(b body, limit int, sent ...string) string {
+	text := b.text
+	if b.cut && len(sent) > 0 {
+		own := new(Redactor)
+		own.Add(sent...)
+		text = own.redact(text, true)
+	}
+	text = storable(x.redactor.Redact(text))
 	if len(text) <= limit {
 		return text
 	}

@@ -298,6 +298,25 @@ func TestHalfSecret(t *testing.T) {
 	}
 }
 
+// Who controls a receiver cannot guess the secrets of others: of those that were
+// not sent to it, only a whole one is replaced.
+func TestSecretsCannotBeGuessed(t *testing.T) {
+	const other = "canary-of-a-neighbor"
+	x := newExecutor(t, Options{})
+	x.redactor.Add(other)
+	t.Setenv("HOSTLER_SECRET_A", "0123456789")
+	for i := range len(other) - 1 {
+		guess := other[:i+1]
+		r := receive(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "100")
+			_, _ = w.Write([]byte(guess))
+		})
+		a := attemptOf(hooks.Request{URL: template(t, r.URL), KeepResponse: true, Auth: hooks.Auth{Type: hooks.AuthBearer, Secret: "A"}})
+		a.Secrets = map[string]hooks.Secret{"A": {Env: "HOSTLER_SECRET_A"}}
+		require.Equal(t, guess, x.Execute(t.Context(), a).Detail.Response)
+	}
+}
+
 // The user and the password that are sent are secret as the receiver decodes
 // them, also if a secret has only a part of them.
 func TestUserOfURL(t *testing.T) {
