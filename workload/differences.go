@@ -17,7 +17,7 @@ type difference struct {
 }
 
 var differences = []difference{
-	{listedForm, isRequest, text("is sent by the server, not from the container: it has the environment of this file and its declared secrets, and X-Hostler-Hook-ID and Idempotency-Key are the same at every attempt")},
+	{listedForm, isRequest, text("is sent by the server, not from the container: it has the environment of this file and its declared secrets, only the status of the response is recorded, and X-Hostler-Hook-ID and Idempotency-Key are the same at every attempt")},
 	{listedForm, usesGCP, text("takes the server's Google credentials in the order of Google's libraries, if the operator allows it")},
 	{listedForm, isRetried, func(h placedHook) string {
 		return fmt.Sprintf("has %d retries after the first attempt", *h.Retries)

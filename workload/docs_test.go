@@ -214,3 +214,22 @@ func TestDocumentedExample(t *testing.T) {
 	_, err = Parse([]byte(example), docsFile)
 	require.NoError(t, err)
 }
+
+// The examples in the documentation of hooks are valid, without a note.
+func TestDocumentedHooks(t *testing.T) {
+	const file = "../docs/hooks.md"
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	blocks := strings.Split(string(text), "```yaml\n")[1:]
+	require.NotEmpty(t, blocks)
+	for _, block := range blocks {
+		hooks, _, ok := strings.Cut(block, "```")
+		require.True(t, ok)
+		if !strings.HasPrefix(hooks, "hooks:") {
+			hooks = "hooks:\n" + hooks // a part of a file
+		}
+		w, err := Parse([]byte("id: a\nimage: b\n"+hooks), file)
+		require.NoError(t, err, hooks)
+		require.Empty(t, w.Notes, hooks)
+	}
+}
