@@ -80,6 +80,9 @@ func (db *DB) PutWorkload(ctx context.Context, r pool.Record, events ...activity
 		if err := hooks.end(t); err != nil {
 			return err
 		}
+		if err := keepReplacedFile(t, r); err != nil {
+			return err
+		}
 		if err := t.execLater(putRevision, r.ID, r.Revision, r.Source, r.Dir, toNanos(t.now)); err != nil {
 			return err
 		}
@@ -92,6 +95,19 @@ func (db *DB) PutWorkload(ctx context.Context, r pool.Record, events ...activity
 		return fmt.Errorf("put workload %s: %w", r.ID, err)
 	}
 	return nil
+}
+
+// keepReplacedFile keeps the file of the revision that r replaces: a point may have
+// begun with it. Retention may have removed it, or it is of a server that kept none.
+func keepReplacedFile(t *tx, r pool.Record) error {
+	replaced, err := scanRevision(t.query(selectRevision, r.ID, r.Revision))
+	if errors.Is(err, sql.ErrNoRows) || err == nil && len(replaced.Source) == 0 {
+		return nil
+	}
+	if err != nil {
+		return translateError(err)
+	}
+	return t.execLater(putFile, r.ID, workload.FileID(replaced.Source), replaced.Source, toNanos(t.now)-1) // it is not the current one
 }
 
 // checkUnchanged returns an error if the record has changed since the caller

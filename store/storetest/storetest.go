@@ -85,6 +85,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"workload is put, read and removed", workloads},
 		{"revision stays while in use", revisions},
 		{"file stays while in use", files},
+		{"a replaced file is kept", replacedFiles},
 		{"failures of pools", breakers},
 		{"run has one start and one end", runLife},
 		{"run event is complete", runEventData},

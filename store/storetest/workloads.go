@@ -85,6 +85,24 @@ func revisions(t *testing.T, s Store) {
 	require.ErrorIs(t, err, pool.ErrWorkloadNotFound)
 }
 
+// The file of a revision that is replaced is kept, also if retention has removed it
+// before: a point may have begun with it.
+func replacedFiles(t *testing.T, s Store) {
+	ctx := t.Context()
+	old := []byte("old")
+	require.NoError(t, s.PutWorkload(ctx, pool.Record{ID: web, Revision: rev, Source: old}))
+	addContainer(t, s, rev)
+	putWorkload(t, s, pool.Record{ID: web, Revision: "r2", Source: []byte("new")})
+	_, err := s.Prune(ctx, store.Retention{Before: time.Now().Add(time.Hour)})
+	require.NoError(t, err)
+	_, err = s.File(ctx, web, workload.FileID(old))
+	require.ErrorIs(t, err, pool.ErrWorkloadNotFound)
+	putWorkload(t, s, pool.Record{ID: web, Revision: rev, Source: []byte("newest")})
+	got, err := s.File(ctx, web, workload.FileID(old))
+	require.NoError(t, err)
+	require.Equal(t, old, got)
+}
+
 // A file stays while a point may be resumed with it. Then retention removes it,
 // unless it is the current one.
 func files(t *testing.T, s Store) {
