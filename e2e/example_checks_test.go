@@ -207,7 +207,7 @@ func exampleImage(t *testing.T, rt backend) string {
 		return rt.image(t)
 	}
 	if _, err := exampleFiles(); err != nil {
-		testenv.Skip(t, "shells", "busybox is needed, which is static (Debian: busybox-static): %v", err)
+		testenv.Skip(t, "shells", "no busybox on this machine, whose package is busybox-static: %v", err)
 	}
 	if rt.name() == "kubernetes" {
 		return images(t).examples
