@@ -112,6 +112,7 @@ type Container struct {
 	Claim    string         `json:"claim,omitempty"`    // the live claim that holds it
 	Snapshot string         `json:"snapshot,omitempty"` // of the tenant's state that its files correspond to
 	Endpoint Endpoint       `json:"endpoint"`
+	Node     string         `json:"node,omitempty"`   // the machine that it runs on
 	Reason   string         `json:"reason,omitempty"` // why it is being destroyed, was destroyed or is not healthy
 	Forced   string         `json:"forced,omitempty"` // how an operator has forced its destruction: after_hooks, now or done
 	Protocol int            `json:"protocol"`         // the version that its shim speaks

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -12,7 +13,7 @@ import (
 // so each is read and parsed once, until its workload is applied again. The
 // current revision is always read from the store.
 type Catalog struct {
-	store Workloads
+	store catalogStore
 
 	mu         sync.Mutex // guards the fields below
 	parsed     map[[2]string]*workload.Workload
@@ -26,8 +27,14 @@ type catalogEntry struct {
 	r Record
 }
 
+// catalogStore is what a Catalog needs from the database.
+type catalogStore interface {
+	Workloads
+	Container(ctx context.Context, id string) (Container, error)
+}
+
 // NewCatalog returns a catalog of the workloads in store.
-func NewCatalog(store Workloads) *Catalog {
+func NewCatalog(store catalogStore) *Catalog {
 	return &Catalog{store: store, parsed: map[[2]string]*workload.Workload{}, revisions: map[[2]string]catalogEntry{}}
 }
 
@@ -128,4 +135,14 @@ func (c *Catalog) parse(r Record, version string) (*workload.Workload, error) {
 	}
 	c.parsed[key] = w
 	return w, nil
+}
+
+// Node returns the node that a container runs on, or has run on, or "" while it is
+// not on record.
+func (c *Catalog) Node(ctx context.Context, container string) (string, error) {
+	k, err := c.store.Container(ctx, container)
+	if errors.Is(err, ErrContainerNotFound) {
+		return "", nil
+	}
+	return k.Node, err
 }

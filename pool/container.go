@@ -54,6 +54,7 @@ type Container struct {
 	// into the container or uploaded from it.
 	Snapshot string           `json:"snapshot,omitempty"`
 	Endpoint runtime.Endpoint `json:"endpoint"`
+	Node     string           `json:"node,omitempty" doc:"The machine that it runs on, since it was idle for the first time."`
 	Reason   string           `json:"reason,omitempty" doc:"Why it is being destroyed, was destroyed, or is not healthy."`
 	Forced   Forced           `json:"forced,omitempty" doc:"How an operator has forced its destruction: after_hooks, or now without its pre_destroy hooks. done: it is removed, and its claim is not released yet."`
 	// Fence increases whenever another flow or another server becomes the owner

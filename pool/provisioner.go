@@ -40,10 +40,10 @@ func newContainer(r Record) Container {
 // create creates the recorded container c and makes it Idle. If it fails, the
 // container is Destroying and the reaper removes it.
 func (p *Provisioner) create(ctx context.Context, c Container, w *workload.Workload, seeds string) error {
-	var endpoint runtime.Endpoint
+	var status runtime.Status
 	awaitHealthy := func(ctx context.Context) error {
-		status, err := p.health.Await(ctx, w, c.ID)
-		endpoint = status.Endpoint
+		var err error
+		status, err = p.health.Await(ctx, w, c.ID)
 		return err
 	}
 	needsBaseline := w.Pool.Reuse == workload.ReuseWipe
@@ -81,7 +81,7 @@ func (p *Provisioner) create(ctx context.Context, c Container, w *workload.Workl
 		// Recording the baseline restarts the main process.
 		flow.Step{Name: "ready", When: func() bool { return needsBaseline }, Do: awaitHealthy},
 		flow.Step{Name: "idle", Do: func(ctx context.Context) error {
-			_, err := p.store.UpdateContainer(ctx, Ready(c.ID, func(c *Container) { c.Endpoint, c.Health = endpoint, Healthy }))
+			_, err := p.store.UpdateContainer(ctx, Ready(c.ID, func(c *Container) { c.Endpoint, c.Node, c.Health = status.Endpoint, status.Node, Healthy }))
 			return err
 		}},
 	)

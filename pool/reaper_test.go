@@ -16,6 +16,7 @@ import (
 	"github.com/hostler/hostler/e2e/flowtest"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/fake"
 )
@@ -153,6 +154,24 @@ func TestUnlistedContainerIsProbed(t *testing.T) {
 		require.Empty(t, h.Events(activity.ContainerDied), "it runs")
 		rt.BreakOnce("status "+idle[1].ID, runtime.ErrNotFound)
 		h.Until("an exit", func() bool { return len(h.Events(activity.ContainerDied)) == 1 })
+	})
+}
+
+// The node of a container stays on record after its end.
+func TestNodeIsRecorded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply(basicYAML)
+		c := h.Claim("w", "ada")
+		_, err := h.Releases.Release(t.Context(), c.ID, release.Request{Discard: true})
+		require.NoError(t, err)
+		h.Until("its end", func() bool { return len(h.Events(activity.ContainerDestroyed)) == 1 })
+		node, err := h.Pools.Catalog.Node(t.Context(), c.Container)
+		require.NoError(t, err)
+		require.Equal(t, fake.Node, node)
+		node, err = h.Pools.Catalog.Node(t.Context(), "unknown")
+		require.NoError(t, err)
+		require.Empty(t, node)
 	})
 }
 

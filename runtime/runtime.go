@@ -269,6 +269,9 @@ type Status struct {
 	OOMKilled bool // the engine reports that the container ran out of memory
 	Protocol  int  // the version in the engine's record of it; 0 if that has none
 	Endpoint  Endpoint
+	// Node is the name of the machine that the container runs on. It never changes
+	// once the container was started. Only Status has it.
+	Node string
 }
 
 // Endpoint is the address at which this machine reaches the container's ports.

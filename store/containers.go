@@ -24,6 +24,7 @@ var containerColumns = columns[pool.Container]{
 	{name: "tenant", field: func(c *pool.Container) any { return &c.Tenant }},
 	{name: "claim", field: func(c *pool.Container) any { return &c.Claim }},
 	{name: "endpoint", field: func(c *pool.Container) any { return object[runtime.Endpoint]{&c.Endpoint} }},
+	{name: "node", field: func(c *pool.Container) any { return &c.Node }},
 	{name: "reason", field: func(c *pool.Container) any { return (*text)(&c.Reason) }},
 	{name: "forced", field: func(c *pool.Container) any { return (*string)(&c.Forced) }},
 	{name: "snapshot", field: func(c *pool.Container) any { return &c.Snapshot }},

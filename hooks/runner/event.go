@@ -17,9 +17,12 @@ import (
 // EventAttempt returns the attempt that performs a run of an event hook. e
 // describes the event, and w is the workload as it is applied now.
 func (r *Runner) EventAttempt(ctx context.Context, h hooks.Hook, run hooks.Run, w *workload.Workload, e Envelope) (Attempt, error) {
-	s := eventSubject(run, w)
-	src, err := r.source(ctx, []hooks.Hook{h}, s)
+	s, hs := eventSubject(run, w), []hooks.Hook{h}
+	src, err := r.source(ctx, hs, s)
 	if err != nil {
+		return Attempt{}, err
+	}
+	if s.node, err = r.nodeOf(ctx, hs, s); err != nil {
 		return Attempt{}, err
 	}
 	return eventAttempt(h, run, s, e, src)

@@ -226,6 +226,11 @@ func TestEnvelopeIsConstant(t *testing.T) {
 // files is a Files with one file.
 type files map[string]*workload.Workload
 
+// Node returns the node of a container "recorded".
+func (files) Node(_ context.Context, container string) (string, error) {
+	return map[string]string{"recorded": "node-1"}[container], nil
+}
+
 func (f files) File(_ context.Context, _, file string) (*workload.Workload, error) {
 	if w, ok := f[file]; ok {
 		return w, nil

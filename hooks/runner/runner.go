@@ -39,10 +39,13 @@ type Runtime interface {
 	Protocols() runtime.Protocols
 }
 
-// Files returns workload files that were applied.
+// Files returns workload files that were applied, and what is on record of
+// containers.
 type Files interface {
 	// File returns the workload of a file by its workload.Workload.File.
 	File(ctx context.Context, id, file string) (*workload.Workload, error)
+	// Node returns the node of a container, or "" while it is not on record.
+	Node(ctx context.Context, container string) (string, error)
 }
 
 // New returns a Runner that performs actions with executors and records them in
@@ -76,6 +79,7 @@ type Subject struct {
 	Skip       string
 
 	workload *workload.Workload // set by Fire
+	node     string             // of the container, if a hook names it
 }
 
 // Outcome is what a point means for its flow.
@@ -125,6 +129,9 @@ func (r *Runner) Fire(ctx context.Context, p hooks.Point, w *workload.Workload, 
 	}
 	stopped, err := r.awaitReady(f.context(ctx), rule, hs, s)
 	if err != nil {
+		return Outcome{}, err
+	}
+	if s.node, err = r.nodeOf(ctx, hs, s); err != nil {
 		return Outcome{}, err
 	}
 	if !rule.Aborts {

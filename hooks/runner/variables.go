@@ -51,6 +51,31 @@ func (r *Runner) source(ctx context.Context, hs []hooks.Hook, s Subject) (source
 	return src, nil
 }
 
+// nodeOf returns the node of the container if a hook names it: the one on record
+// or, before the container is idle for the first time, that of the engine. It is
+// empty if neither knows it.
+func (r *Runner) nodeOf(ctx context.Context, hs []hooks.Hook, s Subject) (string, error) {
+	isNode := func(name string) bool { return name == "NODE" }
+	namesNode := func(h hooks.Hook) bool {
+		return slices.ContainsFunc(append(h.Action.Names(), h.Condition.Names()...), isNode)
+	}
+	if s.Container == "" || s.Skip != "" || !slices.ContainsFunc(hs, namesNode) {
+		return "", nil
+	}
+	node, err := r.files.Node(ctx, s.Container)
+	if err != nil {
+		return "", fmt.Errorf("read the node of the container: %w", err)
+	}
+	if node != "" {
+		return node, nil
+	}
+	status, err := r.rt.Status(ctx, s.Container)
+	if err != nil {
+		return "", nil //nolint:nilerr // the run has a warning that it is empty
+	}
+	return status.Node, nil
+}
+
 // namesCaptured reports whether a hook names a variable that only a capture can
 // supply.
 func (s source) namesCaptured(h hooks.Hook) bool {
@@ -114,6 +139,7 @@ func trustedOf(r hooks.Run, s Subject) map[string]string {
 		"WORKLOAD_ID":    r.Workload,
 		"WORKLOAD_NAME":  w.Name,
 		"IMAGE":          w.Image,
+		"NODE":           s.node,
 		"CLAIM_ID":       r.Claim,
 		"TENANT_ID":      r.Tenant,
 		"HOOK":           r.Hook,

@@ -32,6 +32,27 @@ var hookRuns = []mutation{
 		new: ``,
 	},
 	{
+		desc: "the node of a container is not on record", test: "TestNodeIsRecorded",
+		file: "pool/provisioner.go",
+		old:  `c.Endpoint, c.Node, c.Health = status.Endpoint, status.Node, Healthy`,
+		new:  `c.Endpoint, c.Health = status.Endpoint, Healthy`,
+	},
+	{
+		desc: "events do not supply the node", test: "TestTrustedVariablesOfEvents",
+		file: "hooks/runner/event.go",
+		old: `	if s.node, err = r.nodeOf(ctx, hs, s); err != nil {
+		return Attempt{}, err
+	}
+`,
+	},
+	{
+		desc: "the engine is not asked for the node of a new container", test: "TestNode",
+		file: "hooks/runner/variables.go",
+		old:  `	return status.Node, nil`,
+		new: `	_ = status
+	return "", nil`,
+	},
+	{
 		desc: "a removal does not wait for the commands of event hooks", test: "TestRemovalAwaitsCommands", pkg: "delivery",
 		file: "hooks/runner/recover.go",
 		old:  `if !run.Kind.Rule().InContainer || s.Ends`,

@@ -22,6 +22,7 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/docker/docker/client"
@@ -65,6 +66,7 @@ type Runtime struct {
 	profiles string
 	shim     shimBinary
 	pulls    singleflight.Group
+	name     atomic.Pointer[string] // of the engine's machine, once it is known
 
 	// shimMu is held while the shim's volume is checked or filled. It guards
 	// shimVolumeCreated: when the volume that is known to be complete was created.

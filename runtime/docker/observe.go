@@ -22,7 +22,23 @@ func (r *Runtime) Status(ctx context.Context, id string) (runtime.Status, error)
 	if err != nil {
 		return runtime.Status{}, fmt.Errorf("inspect the container %s: %w", id, err)
 	}
-	return statusFromInspect(c), nil
+	s := statusFromInspect(c)
+	s.Node = r.engineName(ctx)
+	return s, nil
+}
+
+// engineName returns the host name of the engine's machine, or "" while the engine
+// does not answer.
+func (r *Runtime) engineName(ctx context.Context) string {
+	if name := r.name.Load(); name != nil {
+		return *name
+	}
+	info, err := r.api.Info(ctx)
+	if err != nil {
+		return "" // the next Status asks again
+	}
+	r.name.Store(&info.Name)
+	return info.Name
 }
 
 // List is runtime.Observer.List. It does not inspect containers, because the engine

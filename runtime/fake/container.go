@@ -51,6 +51,9 @@ func newContainer(spec runtime.Spec, host string, speaks runtime.Protocols, onEx
 	}
 }
 
+// Node is the node that the containers run on.
+const Node = "fake-node"
+
 // status returns the container's status.
 func (c *container) status() runtime.Status {
 	c.mu.Lock()
@@ -59,6 +62,9 @@ func (c *container) status() runtime.Status {
 		ID: c.spec.ID, Workload: c.spec.Workload, Revision: c.spec.Revision,
 		State: c.state, ExitCode: c.code, OOMKilled: c.oom,
 		Endpoint: runtime.Endpoint{Ports: c.spec.Ports},
+	}
+	if c.state != runtime.Created {
+		s.Node = Node
 	}
 	if c.state == runtime.Running {
 		s.Endpoint.Host = c.host

@@ -114,6 +114,7 @@ func statusOf(pod *corev1.Pod) runtime.Status {
 		Workload: pod.Labels[labelWorkload],
 		Revision: pod.Labels[labelRevision],
 		State:    stateOf(pod),
+		Node:     pod.Spec.NodeName,
 		Endpoint: runtime.Endpoint{Host: pod.Status.PodIP, Ports: backend.ParsePorts(pod.Annotations[annotationPorts])},
 	}
 	if s.State == runtime.Exited {

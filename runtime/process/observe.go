@@ -31,7 +31,9 @@ func (r *Runtime) Status(_ context.Context, id string) (runtime.Status, error) {
 	if err != nil {
 		return runtime.Status{}, fmt.Errorf("status: %w", err)
 	}
-	return p.status()
+	s, err := p.status()
+	s.Node, _ = os.Hostname() //nolint:errcheck // it is then empty
+	return s, err
 }
 
 func (p containerPaths) status() (runtime.Status, error) {

@@ -56,7 +56,7 @@ func startTwice(t *testing.T, s *suite) {
 	require.Equal(t, runtime.Running, s.state(t, c.id))
 }
 
-// Status and List return what the caller gave to Create.
+// Status and List return what the caller gave to Create, and Status the node.
 func statusFields(t *testing.T, s *suite) {
 	spec := s.Spec(t)
 	spec.Workload, spec.Revision, spec.Ports = "some-workload", "r1", []int{8080, 9090}
@@ -66,6 +66,7 @@ func statusFields(t *testing.T, s *suite) {
 	require.Equal(t, "some-workload", status.Workload)
 	require.Equal(t, "r1", status.Revision)
 	require.Equal(t, []int{8080, 9090}, status.Endpoint.Ports)
+	require.NotEmpty(t, status.Node)
 	all, err := s.rt.List(t.Context())
 	require.NoError(t, err)
 	require.Contains(t, ids(all), c.id)
