@@ -113,6 +113,7 @@ var invalidHookFiles = []struct {
 	{"secret without place", fileWith("secrets: {A: {}}"), "secrets.A", "give one of them", true},
 	{"secret with both", fileWith("secrets: {A: {file: a, env: HOSTLER_SECRET_A}}"), "secrets.A", "give one of them", true},
 	{"secret of another variable", fileWith("secrets: {A: {env: HOME}}"), "secrets.A.env", "HOSTLER_SECRET_", false},
+	{"file that is a limit", fileWith("secrets: {A: {file: b.allow}}"), "secrets.A.file", ".allow", true},
 	{"secret that is a limit", fileWith("secrets: {A: {env: HOSTLER_SECRET_B_ALLOW}}"), "secrets.A.env", "_ALLOW", true},
 	{"secret outside", fileWith("secrets: {A: {file: ../a}}"), "secrets.A.file", "credentials directory", false},
 

@@ -221,6 +221,9 @@ func (v *secretMap) read(d *decoder, n *yaml.Node, at string, _ rule) {
 		if !d.invalid[child] && !d.invalid[child+".file"] && !d.invalid[child+".env"] && (s.File == "") == (s.Env == "") {
 			d.addError(p.value, child, "does not have one of file and env", "give one of them")
 		}
+		if strings.HasSuffix(s.File, ".allow") {
+			d.addError(p.value, child+".file", "ends with .allow", "that file limits a secret: choose another name")
+		}
 		if strings.HasSuffix(s.Env, "_ALLOW") {
 			d.addError(p.value, child+".env", "ends with _ALLOW", "that variable limits a secret: choose another name")
 		}

@@ -174,7 +174,7 @@ func parseRules(list []string) (rules, error) {
 
 // hasHost reports whether a name is one of the hosts.
 func (r rules) hasHost(name string) bool {
-	name = strings.TrimSuffix(strings.ToLower(name), ".")
+	name = hostName(name)
 	return slices.ContainsFunc(r.hosts, func(h string) bool {
 		domain, below := strings.CutPrefix(h, "*")
 		return h == name || below && strings.HasSuffix(name, domain) && len(name) > len(domain)

@@ -75,7 +75,7 @@ func (r *Runner) attempt(ctx context.Context, h hooks.Hook, run hooks.Run, s Sub
 	if err := r.recorder.RunStarted(ctx, run); err != nil {
 		return outcome{}, fmt.Errorf("record the start of hook %q: %w", h.Name, err)
 	}
-	x := r.executors.of(h.Action.Kind())
+	x := r.executors.Of(h.Action.Kind())
 	res := recovered(run, func() Result { return x.Execute(ctx, newAttempt(h, run, s, src)) })
 	run, err := r.end(ctx, h, run, res)
 	return outcome{run: run, ending: x.Ending(run), after: res.RetryAfter}, err
@@ -89,7 +89,7 @@ func (r *Runner) attempt(ctx context.Context, h hooks.Hook, run hooks.Run, s Sub
 // if nothing of it is left. The record does not distinguish a tainted container
 // from a lost connection, so resume queries the result again.
 func (r *Runner) resume(ctx context.Context, h hooks.Hook, run hooks.Run, mayRepeat bool) (outcome, error) {
-	x := r.executors.of(h.Action.Kind())
+	x := r.executors.Of(h.Action.Kind())
 	wasUnknown := mayRepeat && run.State == hooks.Unknown
 	if run.State != hooks.Running && !wasUnknown {
 		return outcome{run: run, ending: x.Ending(run)}, nil

@@ -124,10 +124,7 @@ type Ending struct {
 type Executors map[hooks.Kind]Executor
 
 // Of returns the executor of a kind.
-func (e Executors) Of(k hooks.Kind) Executor { return e.of(k) }
-
-// of returns the executor of a kind.
-func (e Executors) of(k hooks.Kind) Executor {
+func (e Executors) Of(k hooks.Kind) Executor {
 	if x, ok := e[k]; ok {
 		return x
 	}

@@ -31,7 +31,7 @@ func (r *Runner) awaitIdle(ctx context.Context, p hooks.Point, s Subject) error 
 			continue // nothing of it is in the container, or the point resumes it
 		}
 		// The file that the hook is from may be another one than the flow's.
-		x, a := r.executors.of(run.Kind), queryOf(hooks.Hook{Timeout: hooks.MaxTimeout}, run)
+		x, a := r.executors.Of(run.Kind), queryOf(hooks.Hook{Timeout: hooks.MaxTimeout}, run)
 		var res Result
 		if s.EndsOthers {
 			res = endRun(ctx, x, run, a)

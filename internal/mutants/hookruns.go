@@ -85,10 +85,10 @@ var hookRuns = []mutation{
 		old: `	if err := r.recorder.RunStarted(ctx, run); err != nil {
 		return outcome{}, fmt.Errorf("record the start of hook %q: %w", h.Name, err)
 	}
-	x := r.executors.of(h.Action.Kind())
+	x := r.executors.Of(h.Action.Kind())
 	res := recovered(run, func() Result { return x.Execute(ctx, newAttempt(h, run, s, src)) })
 `,
-		new: `	x := r.executors.of(h.Action.Kind())
+		new: `	x := r.executors.Of(h.Action.Kind())
 	res := recovered(run, func() Result { return x.Execute(ctx, newAttempt(h, run, s, src)) })
 	if err := r.recorder.RunStarted(ctx, run); err != nil {
 		return outcome{}, fmt.Errorf("record the start of hook %q: %w", h.Name, err)
