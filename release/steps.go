@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -125,12 +126,8 @@ func (op *operation) checkProtocol() error {
 // its release is started.
 func (op *operation) preRelease(ctx context.Context) error {
 	if op.container.EventCommands {
-		tainted, err := op.runner.AwaitEventHooks(ctx, op.claim.Container)
-		if err != nil {
+		if err := op.endEventCommands(ctx); err != nil {
 			return err
-		}
-		if tainted != "" {
-			op.unusable = tainted
 		}
 	}
 	subject := op.claim.Subject()
@@ -145,6 +142,18 @@ func (op *operation) preRelease(ctx context.Context) error {
 	if outcome.Tainted != "" {
 		op.unusable = outcome.Tainted
 	}
+	return err
+}
+
+// endEventCommands returns when no command of an event hook or of a test runs in
+// the container, or when it must not be used again.
+func (op *operation) endEventCommands(ctx context.Context) error {
+	tainted, err := op.runner.AwaitEventHooks(ctx, op.claim.Container)
+	if err != nil {
+		return err
+	}
+	test, err := op.runner.EndTests(ctx, op.claim.ID)
+	op.unusable = cmp.Or(tainted, test, op.unusable)
 	return err
 }
 

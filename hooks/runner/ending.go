@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -134,4 +135,34 @@ func endRun(ctx context.Context, x Executor, run hooks.Run, a Attempt) Result {
 			return res
 		}
 	}
+}
+
+// EndTests ends the commands of tests of hooks that a terminated server has left
+// in the container of a claim: no flow resumes them. If one does not end, tainted
+// is why the container must not be used again. It changes no record, and returns
+// an error if a record cannot be read, if the engine is unavailable, or if ctx
+// ends.
+func (r *Runner) EndTests(ctx context.Context, claim string) (tainted string, err error) {
+	runs, err := r.recorder.Runs(ctx, hooks.RunFilter{Claim: claim, States: []hooks.RunState{hooks.Running, hooks.Unknown}, NoOutput: true})
+	if err != nil {
+		return "", fmt.Errorf("list the tests of the claim: %w", err)
+	}
+	for _, run := range runs {
+		if !run.IsTest() || !run.Kind.Rule().InContainer {
+			continue
+		}
+		waiting, cancel := context.WithTimeout(ctx, eventHookTimeout)
+		res := endRun(waiting, r.executors.Of(run.Kind), run, queryOf(hooks.Hook{Timeout: hooks.MaxTimeout}, run))
+		isLate := waiting.Err() != nil
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return "", context.Cause(ctx)
+		case isLate || errors.Is(res.Err, runtime.ErrTainted):
+			tainted = fmt.Sprintf("the test of hook %q has not ended", run.Hook)
+		case isUnavailable(res.Err):
+			return "", fmt.Errorf("end the test of hook %q: %w", run.Hook, res.Err)
+		}
+	}
+	return tainted, nil
 }
