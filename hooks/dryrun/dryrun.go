@@ -3,7 +3,8 @@
 // nothing is recorded.
 //
 // It promises that a secret is nowhere in what it returns. Secrets are read, so
-// that a missing one is noticed.
+// that a missing one is noticed, and that each that the workload declares is
+// recognized.
 package dryrun
 
 import (
@@ -121,6 +122,7 @@ func (s *Service) Run(ctx context.Context, id, on string, given map[string]strin
 	if err != nil {
 		return Result{}, err
 	}
+	s.requests.AddSecrets(w.Secrets)
 	d := dryRun{Service: s, w: w, given: given, result: Result{Workload: id, Hooks: []Hook{}}}
 	if p, ok := workload.PointNamed(on); ok {
 		d.result.Point = p
@@ -129,6 +131,9 @@ func (s *Service) Run(ctx context.Context, id, on string, given map[string]strin
 		}
 	} else if err := d.addEventHooks(on); err != nil {
 		return Result{}, err
+	}
+	if d.size > maxSize {
+		return Result{}, fmt.Errorf("%w: with these values the report is longer than %d MiB", ErrInvalid, maxSize>>20)
 	}
 	d.redact()
 	return d.result, nil
@@ -177,7 +182,11 @@ type dryRun struct {
 	w      *workload.Workload
 	given  map[string]string
 	result Result
+	size   int // of the texts of the report in bytes, about
 }
+
+// maxSize bounds a report in bytes: a variable can be named many times.
+const maxSize = 8 << 20
 
 // sample returns the given value of a variable, else an example.
 func (d *dryRun) sample(name, example string) string {

@@ -12,8 +12,11 @@ import (
 // hidden stands for a secret.
 const hidden = "•••"
 
-// add adds what an attempt of a hook would do.
+// add adds what an attempt of a hook would do, unless the report is too long.
 func (d *dryRun) add(h hooks.Hook, a runner.Attempt) {
+	if d.size += len(a.Envelope); d.size > maxSize {
+		return
+	}
 	base := a.Lookup
 	a.Lookup = func(name string) (variables.Value, bool) { return d.lookup(base, name) }
 	out := Hook{
@@ -28,11 +31,13 @@ func (d *dryRun) add(h hooks.Hook, a runner.Attempt) {
 			out.Error = err.Error()
 		} else {
 			out.Request = &p
+			d.size += len(p.URL) + len(p.Body)
 		}
 	case hooks.Builtin:
 		out.Builtin = &Builtin{Name: action.Name, With: action.With}
 	default:
 		cmd := runner.CommandOf(a)
+		d.size += len(cmd.Script)
 		out.Command = &Command{
 			Args: cmd.Args, Script: cmd.Script, User: cmd.User, Workdir: cmd.Workdir, Environment: cmd.Environment, Stdin: string(cmd.Stdin),
 		}
@@ -41,7 +46,8 @@ func (d *dryRun) add(h hooks.Hook, a runner.Attempt) {
 	d.result.Hooks = append(d.result.Hooks, out)
 }
 
-// lookup returns a given value, in the class of what supplies it otherwise.
+// lookup returns a given value, in the class of what supplies it otherwise. It is
+// empty once the report is too long.
 func (d *dryRun) lookup(base variables.Lookup, name string) (variables.Value, bool) {
 	v, ok := base(name)
 	canonical := name
@@ -49,8 +55,10 @@ func (d *dryRun) lookup(base variables.Lookup, name string) (variables.Value, bo
 		canonical = rule.Name
 	}
 	if text, isGiven := d.given[canonical]; isGiven {
-		v.Text = text
-		return v, true
+		v.Text, ok = text, true
+	}
+	if d.size += len(v.Text); d.size > maxSize {
+		v.Text = ""
 	}
 	return v, ok
 }

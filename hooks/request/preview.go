@@ -44,3 +44,11 @@ func (x *Executor) Preview(a runner.Attempt) (Preview, error) {
 	}
 	return p, nil
 }
+
+// AddSecrets adds the secrets that a workload declares to the redactor, except
+// those that cannot be read.
+func (x *Executor) AddSecrets(declared map[string]hooks.Secret) {
+	for _, from := range declared {
+		_, _ = x.secrets.Read(from) // who uses one that is missing gets the error
+	}
+}
