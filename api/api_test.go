@@ -20,6 +20,7 @@ import (
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/snapshot"
 )
@@ -116,6 +117,27 @@ func request(t *testing.T, url, route, body string, headers ...string) response 
 		require.NoError(t, json.Unmarshal(text, &a.body), route)
 	}
 	return a
+}
+
+// A valid traceparent reaches claims and releases, and any other value is ignored.
+func TestTraceparent(t *testing.T) {
+	const valid = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	for header, want := range map[string]string{valid: valid, valid + "0": ""} {
+		b := newTestBackend()
+		url := startServer(t, b)
+		a := request(t, url, "POST /v1/claims", `{"workload":"web","tenant":"zoe"}`, "Traceparent: "+header)
+		require.Less(t, a.status, 300, a.text)
+		id, ok := a.body["id"].(string)
+		require.True(t, ok, a.text)
+		a = request(t, url, "POST /v1/claims/"+id+"/release", "", "Traceparent: "+header)
+		require.Less(t, a.status, 300, a.text)
+		claimed, ok := b.Requests[0].(claim.Request)
+		require.True(t, ok)
+		require.Equal(t, want, claimed.Traceparent)
+		released, ok := b.Requests[1].(release.Request)
+		require.True(t, ok)
+		require.Equal(t, want, released.Traceparent)
+	}
 }
 
 // Every route answers as documented.

@@ -72,12 +72,24 @@ type ClaimRequest struct {
 	Wait     Duration `json:"wait,omitempty" doc:"How long to wait for a container, at most 5m. Default: not at all when every container is in use, and up to 2m for one that is being created."`
 }
 
-func (a *API) claim(ctx context.Context, in *struct{ Body ClaimRequest }) (*claimOut, error) {
+// Traced are the headers of a request that runs hooks.
+type Traced struct {
+	Traceparent string `header:"traceparent" doc:"W3C Trace Context, version 00. Commands of hooks have it as TRACEPARENT. Another value is ignored."`
+}
+
+type claimIn struct {
+	Traced
+	Body ClaimRequest
+}
+
+func (a *API) claim(ctx context.Context, in *claimIn) (*claimOut, error) {
 	wait := time.Duration(in.Body.Wait)
 	if wait < 0 || wait > maxWait {
 		return nil, invalidf("body.wait: %s is not between 0 and %s", wait, maxWait)
 	}
-	c, created, err := a.o.Claimer.Claim(ctx, claim.Request{Workload: in.Body.Workload, Tenant: in.Body.Tenant, Wait: wait})
+	c, created, err := a.o.Claimer.Claim(ctx, claim.Request{
+		Workload: in.Body.Workload, Tenant: in.Body.Tenant, Wait: wait, Traceparent: validTraceparent(in.Traceparent),
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -137,12 +149,13 @@ type ReleaseRequest struct {
 }
 
 type releaseIn struct {
+	Traced
 	ID   string `path:"id" maxLength:"128" doc:"The claim's id."`
 	Body *ReleaseRequest
 }
 
 func (a *API) release(ctx context.Context, in *releaseIn) (*struct{ Body claim.Claim }, error) {
-	r := release.Request{Reason: "released by its tenant"}
+	r := release.Request{Reason: "released by its tenant", Traceparent: validTraceparent(in.Traceparent)}
 	if in.Body != nil {
 		r.Discard = in.Body.Discard
 	}

@@ -92,6 +92,8 @@ type Claim struct {
 	// Owner is the server that changed the claim last. While the claim is
 	// pending or releasing, that server works on it. Empty with a single server.
 	Owner string `json:"-"`
+	// Traceparent is that of the request for which its hooks run, or "".
+	Traceparent string `json:"-"`
 	// ContainerFence is the container's fence (see pool.Container.Fence) at the
 	// time when the flow that holds this record became responsible.
 	ContainerFence int64 `json:"-"`
@@ -130,6 +132,7 @@ func (c Claim) Subject() runner.Subject {
 	return runner.Subject{
 		Workload: c.Workload, Container: c.Container, Fence: c.ContainerFence,
 		Claim: c.ID, Tenant: c.Tenant, Source: string(c.Source), Reason: c.Reason,
+		Traceparent: c.Traceparent,
 	}
 }
 

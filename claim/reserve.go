@@ -86,7 +86,7 @@ func (a *acquisition) tryReserve(ctx context.Context, queued bool) error {
 	}
 	isKept := a.current.Pool.Reuse == workload.ReuseSameTenant
 	c, err := a.store.Reserve(context.WithoutCancel(ctx), Reservation{
-		Claim: a.claim.ID, Workload: a.claim.Workload, Tenant: a.claim.Tenant,
+		Claim: a.claim.ID, Traceparent: a.request.Traceparent, Workload: a.claim.Workload, Tenant: a.claim.Tenant,
 		Revision: a.record.Revision, Reuse: a.current.Pool.Reuse,
 		EnqueueOnly: a.record.Draining || queued && !isKept, OwnOnly: queued,
 	})

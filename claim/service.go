@@ -57,6 +57,8 @@ type Request struct {
 	// Wait is how long the caller waits for a container. At 0 the caller waits
 	// only for a container that is being created or can be created.
 	Wait time.Duration
+	// Traceparent is the valid traceparent header of the caller, or "".
+	Traceparent string
 }
 
 // tenantPattern matches valid tenant names, which are safe in paths, labels,

@@ -48,6 +48,7 @@ type Store interface {
 // Reservation is a request for a container.
 type Reservation struct {
 	Claim       string // the ID of the claim, new or pending
+	Traceparent string // of a new claim
 	Workload    string
 	Tenant      string
 	Revision    string // the workload's current one

@@ -1,6 +1,7 @@
 package release_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +15,8 @@ import (
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/release"
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/fake"
 )
 
 // Every point of the table is fired once in the life of a container that is
@@ -43,6 +46,34 @@ func TestEveryPointIsFired(t *testing.T) {
 			fired = append(fired, string(r.Point))
 		}
 		require.Equal(t, want, fired)
+	})
+}
+
+// Commands have the traceparent of the request for which they run, also those that
+// another server starts.
+func TestTraceparent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply(strings.Split(hookedWorkload, "hooks:")[0] + `hooks:
+  post_create: [{ command: [box, echo, created] }]
+  post_claim: [{ command: [box, echo, claimed] }]
+  pre_release: [{ command: [box, echo, released] }]
+`)
+		seen := map[string]string{}
+		h.RT.Before("exec", func(_ context.Context, call fake.Call) error {
+			parent, ok := call.Command.Environment["TRACEPARENT"]
+			require.Equal(t, call.Args[2] != "created", ok)
+			seen[call.Args[2]] = parent
+			return nil
+		})
+		c, _, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada", Traceparent: "of-the-claim"})
+		require.NoError(t, err)
+		repair := h.RT.Break("status", runtime.ErrUnavailable)
+		_, err = h.Releases.Release(t.Context(), c.ID, release.Request{Traceparent: "of-the-release"})
+		require.ErrorIs(t, err, runtime.ErrUnavailable)
+		repair()
+		h.Restart()
+		require.Equal(t, map[string]string{"created": "", "claimed": "of-the-claim", "released": "of-the-release"}, seen)
 	})
 }
 

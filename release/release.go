@@ -56,6 +56,8 @@ type Request struct {
 	// Discard destroys the container, so that no files of the tenant remain.
 	Discard bool
 	Reason  string // for the events; empty: requested
+	// Traceparent is the valid traceparent header of the caller, or "".
+	Traceparent string
 	// OnlyIf reports whether a claim is to be released, given its record at that
 	// time: an idle one, or one whose retention has expired. Any other claim is
 	// ErrNotIdle. nil: the release is requested for the tenant.

@@ -68,7 +68,7 @@ func (op *operation) markReleasing(ctx context.Context) error {
 		begin.Set = func(c *claim.Claim) {
 			failed = c.Reason
 			op.isFirst = c.State == claim.Active
-			c.Reason, c.RetryAt = op.request.Reason, nil
+			c.Reason, c.RetryAt, c.Traceparent = op.request.Reason, nil, op.request.Traceparent
 			c.Discard = c.Discard || op.discard.Load()
 		}
 		c, err := op.store.UpdateClaim(ctx, begin)

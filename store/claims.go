@@ -50,6 +50,7 @@ var claimColumns = columns[claim.Claim]{
 	{name: "synced_at", field: func(c *claim.Claim) any { return nullNanos{&c.SyncedAt} }},
 	{name: "failure_reason", field: func(c *claim.Claim) any { return (*string)(&c.FailureReason) }},
 	{name: "failed_at", field: func(c *claim.Claim) any { return nullNanos{&c.FailedAt} }},
+	{name: "traceparent", field: func(c *claim.Claim) any { return &c.Traceparent }},
 	{name: "owner", field: func(c *claim.Claim) any { return &c.Owner }},
 	// A claim's health is the health of its container.
 	{

@@ -130,7 +130,7 @@ func graceOf(cmd runtime.Command) time.Duration {
 
 // environment renders a context as the HOSTLER_ variables of a command.
 func environment(c Context) map[string]string {
-	return map[string]string{
+	env := map[string]string{
 		"HOSTLER_HOOK":         c.Hook,
 		"HOSTLER_POINT":        string(c.Point),
 		"HOSTLER_RUN_ID":       c.Run,
@@ -141,6 +141,10 @@ func environment(c Context) map[string]string {
 		"HOSTLER_TENANT":       c.Tenant,
 		"HOSTLER_CLAIM_SOURCE": c.Source,
 	}
+	if c.Traceparent != "" {
+		env["TRACEPARENT"] = c.Traceparent
+	}
+	return env
 }
 
 // commandResult returns the Result of what an Execer returned.

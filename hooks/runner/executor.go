@@ -53,6 +53,8 @@ type Context struct {
 	Claim     string // empty outside a claim
 	Tenant    string // empty outside a claim
 	Source    string // of the claim: fresh, affinity or recycled; only for Execute
+	// Traceparent is that of Subject; only for Execute.
+	Traceparent string
 }
 
 // ID returns an id that is unique to the attempt.

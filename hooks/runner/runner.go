@@ -64,6 +64,9 @@ type Subject struct {
 	Tenant    string // empty outside a claim
 	Source    string // of the claim: fresh, affinity or recycled
 	Reason    string // of the release
+	// Traceparent is the valid traceparent header of the request for which the
+	// hooks run, or "".
+	Traceparent string
 	// NoPriorRuns reports whether this server has just started the flow for the
 	// first time, so the flow has no records. Otherwise they are looked up.
 	NoPriorRuns bool

@@ -102,6 +102,7 @@ func (s *source) add(attempts []hooks.Run) {
 func newAttempt(h hooks.Hook, r hooks.Run, s Subject, src source) Attempt {
 	a := queryOf(h, r)
 	a.Fence, a.Source = s.Fence, s.Source
+	a.Traceparent = s.Traceparent
 	src.trusted = trustedOf(r, s)
 	a.Lookup, a.Envelope = src.lookup, envelopeOf(r, s)
 	if s.workload != nil {

@@ -32,6 +32,24 @@ var hookRuns = []mutation{
 		new: ``,
 	},
 	{
+		desc: "commands do not have the traceparent of the claim", test: "TestTraceparent", pkg: "release",
+		file: "store/reservation.go",
+		old:  `, Traceparent: r.Traceparent,`,
+		new:  `,`,
+	},
+	{
+		desc: "the hooks of a release have the traceparent of the claim", test: "TestTraceparent",
+		file: "release/steps.go",
+		old:  `c.Reason, c.RetryAt, c.Traceparent = op.request.Reason, nil, op.request.Traceparent`,
+		new:  `c.Reason, c.RetryAt = op.request.Reason, nil`,
+	},
+	{
+		desc: "an invalid traceparent reaches hooks", test: "TestValidTraceparent",
+		file: "api/traceparent.go",
+		old:  ` || ids[2] == zeroParentID {`,
+		new:  ` {`,
+	},
+	{
 		desc: "the node of a container is not on record", test: "TestNodeIsRecorded",
 		file: "pool/provisioner.go",
 		old:  `c.Endpoint, c.Node, c.Health = status.Endpoint, status.Node, Healthy`,
