@@ -101,6 +101,9 @@ func (g *deliveryGroups) perform(ctx context.Context) {
 	g.mu.Unlock()
 	// The others do not depend on this caller's context.
 	err := g.writer.update(context.WithoutCancel(ctx), func(t *tx) error { return updateGroup(t, group) })
+	if err != nil && n > 1 && !errors.Is(err, ErrUnavailable) {
+		err = errUngrouped // one that cannot be stored does not fail the others
+	}
 	for i, c := range group {
 		c.err = err
 		if i > 0 {

@@ -71,15 +71,15 @@ func TestDeliveryGroups(t *testing.T) {
 		synctest.Wait()
 		require.NotContains(t, results, "1", "it has begun")
 		call(t.Context(), "last")
-		refused := errors.New("refused")
-		w.answers <- refused
+		w.answers <- errors.New("refused")
 		synctest.Wait()
 		for _, id := range []string{"0", "1", "2", "4"} {
-			require.Equal(t, refused, results[id])
+			require.Equal(t, errUngrouped, results[id], "each is performed alone")
 		}
-		w.answers <- nil
+		refused := errors.New("refused alone")
+		w.answers <- refused
 		require.NoError(t, calls.Wait())
-		require.NoError(t, results["last"])
+		require.Equal(t, refused, results["last"])
 		require.Zero(t, w.ended)
 		require.False(t, g.busy)
 
@@ -88,6 +88,14 @@ func TestDeliveryGroups(t *testing.T) {
 		go func() { <-time.After(time.Second); w.answers <- nil }()
 		_ = g.update(ctx, delivery.Transition{})
 		require.Zero(t, w.ended, "the end of the first caller's context is not that of the change")
+
+		for _, id := range []string{"alone", "a", "b"} {
+			call(t.Context(), id)
+		}
+		w.answers <- nil
+		w.answers <- ErrUnavailable
+		require.NoError(t, calls.Wait())
+		require.Equal(t, ErrUnavailable, results["b"])
 	})
 }
 

@@ -70,7 +70,7 @@ func canonical(w *Workload) form {
 	}
 	points := form{}
 	for point, list := range w.Hooks {
-		points[string(point)] = canonicalHooks(list)
+		points[string(point)] = canonicalHooks(point, list)
 	}
 	f["hooks"] = points.clean()
 	return f.clean()
@@ -97,10 +97,15 @@ func canonicalSync(s *Sync) form {
 	}.clean()
 }
 
-// canonicalHooks returns the hooks of a point that run in the container.
-func canonicalHooks(list []hooks.Hook) []form {
+// canonicalHooks returns the hooks of a point that run in the container. One
+// without a name is named by its place among them: those of the server change no
+// revision.
+func canonicalHooks(p hooks.Point, list []hooks.Hook) []form {
 	var all []form
 	for _, h := range list {
+		if isDefaultName(h.Name) {
+			h.Name = defaultName(p, len(all))
+		}
 		f := form{
 			"name": h.Name, "timeout": h.Timeout, "on_error": h.OnError, "retries": h.Retries, "idempotent": h.Idempotent,
 			"condition": h.Condition.String(), "disabled": h.Disabled, "stop_on": h.StopOn,

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"testing"
 	"time"
@@ -182,4 +183,12 @@ func TestRevisionWithoutHooksOfTheServer(t *testing.T) {
 	w := complete()
 	w.Hooks[hooks.PostClaim] = append(w.Hooks[hooks.PostClaim], hooks.Hook{Name: "call", Action: request{}})
 	require.Equal(t, revision(complete()), revision(w))
+
+	const file = "id: w\nimage: i\nhooks:\n  post_claim: [%s{command: [a]}]\n"
+	plain, err := Parse(fmt.Appendf(nil, file, ""), "w")
+	require.NoError(t, err)
+	with, err := Parse(fmt.Appendf(nil, file, "{builtin: log}, "), "w")
+	require.NoError(t, err)
+	require.Equal(t, "post_claim[1]", with.Hooks[hooks.PostClaim][1].Name)
+	require.Equal(t, plain.Revision, with.Revision, "a command without a name has another place")
 }

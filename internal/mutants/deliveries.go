@@ -284,6 +284,12 @@ var deliveryStores = []mutation{
 		new: ``,
 	},
 	{
+		desc: "a transition that cannot be stored fails its group", test: "TestDeliveryGroups",
+		file: "store/deliverygroup.go",
+		old:  `if err != nil && n > 1 && `,
+		new:  `if err != nil && n > groupLimit && `,
+	},
+	{
 		desc: "a caller leaves a change that has begun", test: "TestDeliveryGroups",
 		file: "store/deliverygroup.go",
 		old: `	if at < 0 || c.isFirst {
