@@ -113,6 +113,9 @@ func (c *Catalog) InvalidateAll() {
 	clear(c.revisions)
 }
 
+// errUnreadable is returned for a file that was applied and is not valid any more.
+var errUnreadable = errors.New("read the stored source")
+
 // maxCached limits each cache: a full cache is cleared.
 const maxCached = 1024
 
@@ -126,7 +129,7 @@ func (c *Catalog) parse(r Record, version string) (*workload.Workload, error) {
 	}
 	w, err := workload.Parse(r.Source, r.ID)
 	if err != nil {
-		return nil, fmt.Errorf("read the stored source of workload %s: %w", r.ID, err)
+		return nil, fmt.Errorf("%w of workload %s: %w", errUnreadable, r.ID, err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

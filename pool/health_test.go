@@ -59,7 +59,9 @@ func TestHealthCheckerForgetsDestroyed(t *testing.T) {
 // UpdateContainer checks that the change leaves an exited container as it is.
 func (o singleContainerStore) UpdateContainer(_ context.Context, m Transition) (Container, error) {
 	c := o.c
-	m.Set(&c)
+	if m.Set != nil {
+		m.Set(&c)
+	}
 	if c.Health != o.c.Health || c.Reason != o.c.Reason {
 		return c, errors.New("it was changed")
 	}
@@ -84,5 +86,42 @@ func TestForceIsNotWeakened(t *testing.T) {
 		c := Container{ID: "c", State: Claimed, Forced: stronger}
 		m.Set(&c)
 		require.Equal(t, stronger, c.Forced)
+	}
+}
+
+// brokenWorkloads is a store whose revisions cannot be read.
+type brokenWorkloads struct {
+	catalogStore
+	err error
+}
+
+func (b brokenWorkloads) Revision(context.Context, string, string) (Record, error) {
+	return Record{}, b.err
+}
+
+// A container is not destroyed without its hooks because its workload cannot be
+// read at the moment.
+func TestUnreadableWorkloadIsRetried(t *testing.T) {
+	for _, test := range []struct {
+		err       error
+		forced    Forced
+		destroyed bool
+	}{
+		{errors.New("disk full"), NotForced, false}, {errors.New("disk full"), ForcedAfterHooks, false},
+		{errors.New("disk full"), ForcedNow, true}, {ErrWorkloadNotFound, NotForced, true},
+	} {
+		rt, log := fake.New(), slog.New(slog.DiscardHandler)
+		require.NoError(t, rt.Create(t.Context(), runtime.Spec{ID: "c", Image: "box", Command: []string{"box", "idle"}}))
+		s := singleContainerStore{c: Container{ID: "c", State: Destroying, Forced: test.forced, Health: Exited}}
+		p := NewProvisioner(s, rt, nil, NewHealthChecker(rt, s, nil, log), log)
+		err := NewReaper(s, NewCatalog(brokenWorkloads{err: test.err}), p, log).destroy(t.Context(), "c", func() {})
+		_, statusErr := rt.Status(t.Context(), "c")
+		if test.destroyed {
+			require.NoError(t, err)
+			require.ErrorIs(t, statusErr, runtime.ErrNotFound)
+			continue
+		}
+		require.ErrorIs(t, err, test.err)
+		require.NoError(t, statusErr)
 	}
 }

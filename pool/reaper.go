@@ -104,6 +104,9 @@ func (r *Reaper) destroy(ctx context.Context, id string, onStopping func()) erro
 		return err
 	}
 	w, _, err := r.catalog.Revision(ctx, c.Workload, c.Revision)
+	if err != nil && c.Forced != ForcedNow && !errors.Is(err, ErrWorkloadNotFound) && !errors.Is(err, errUnreadable) {
+		return err // its hooks are not known yet
+	}
 	if err != nil {
 		// Without the workload there are no hooks to run.
 		r.log.Warn("reading workload failed; destroying container without hooks", "container", c.ID, "error", err)

@@ -122,4 +122,10 @@ var forces = []mutation{
 		old: `	test, err := op.runner.EndTests(ctx, op.claim.ID)`,
 		new: `	test, err := "", err`,
 	},
+	{
+		desc: "a container is destroyed without its hooks while its workload cannot be read", test: "TestUnreadableWorkloadIsRetried",
+		file: "pool/reaper.go",
+		old:  `	if err != nil && c.Forced != ForcedNow && `,
+		new:  `	if false && `,
+	},
 }
