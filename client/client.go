@@ -54,7 +54,7 @@ type call struct {
 	header       http.Header
 	body         []byte
 	// noRetry reports whether the call is made once only: a second one might
-	// undo what another program has changed since.
+	// undo what another program has changed since, or run hooks again.
 	noRetry bool
 }
 

@@ -35,6 +35,14 @@ func serveThrough(t *testing.T, b *apitest.Backend, wrap func(http.Handler) http
 	return c
 }
 
+// A test of hooks is requested once: if the response is lost, the hooks have
+// perhaps run.
+func TestHookTestsAreNotRetried(t *testing.T) {
+	c := serveThrough(t, apitest.New(), breakFirst(1))
+	_, err := c.TestHooks(t.Context(), "claim-1", client.PostClaim)
+	require.ErrorIs(t, err, client.ErrNoResponse)
+}
+
 // breakFirst breaks the connection of the first n requests.
 func breakFirst(n int32) func(http.Handler) http.Handler {
 	var seen atomic.Int32

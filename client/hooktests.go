@@ -1,6 +1,11 @@
 package client
 
-import "context"
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+)
 
 // DryRun names hooks, and values of their variables.
 type DryRun struct {
@@ -83,8 +88,15 @@ type LiveTest struct {
 
 // TestHooks runs the hooks of a point once in the container of an active claim.
 // The runs are recorded as tests. The claim does not change, but what the hooks do
-// they do.
+// they do: the call is made once, also if its response is lost.
 func (c *Client) TestHooks(ctx context.Context, claim string, point Point) (LiveTest, error) {
-	out, _, err := post[LiveTest](ctx, c, path("/v1/claims", claim)+"/hooks/test", map[string]Point{"point": point})
+	body, err := json.Marshal(map[string]Point{"point": point})
+	if err != nil {
+		return LiveTest{}, fmt.Errorf("write the request: %w", err)
+	}
+	out, _, err := doJSON[LiveTest](ctx, c, call{
+		method: http.MethodPost, path: path("/v1/claims", claim) + "/hooks/test", body: body,
+		header: http.Header{"Content-Type": {"application/json"}}, noRetry: true,
+	})
 	return out, err
 }

@@ -88,6 +88,12 @@ var tools = []mutation{
 		new:  `if r.Event != "" {`,
 	},
 	{
+		desc: "a test is requested again if its response was lost", test: "TestHookTestsAreNotRetried",
+		file: "client/hooktests.go",
+		old:  `, noRetry: true,`,
+		new:  `,`,
+	},
+	{
 		desc: "a test continues after a failure that ends the point", test: "TestLiveTest",
 		file: "delivery/livetest.go",
 		old:  `case run.State != hooks.Succeeded && !continues(h):`,
