@@ -107,6 +107,8 @@ var invalidHookFiles = []struct {
 	{"ambiguous response", fileWith("hooks: {post_claim: [{name: a, http: {url: 'https://a.example'}}], pre_release: [{name: a, http: {url: 'https://a.example'}}, {builtin: log, condition: HOOK_a_RESPONSE == x}]}"), "hooks.pre_release[1]", "responses of hooks.post_claim[0] and hooks.pre_release[0]", true},
 	{"response in a header", atPoint("{name: a, http: {url: 'https://a.example'}}, {http: {url: 'https://a.example', headers: {X: '${HOOK_a_RESPONSE}'}}}"), "hooks.post_claim[1].http.headers.X", "written by a tenant", true},
 	{"capture of a response's name", atPoint("{name: a, http: {url: 'https://a.example', capture: {HOOK_a_RESPONSE: $.id}}}"), "hooks.post_claim[0].http.capture.HOOK_a_RESPONSE", "also the response of a hook", true},
+	{"variable of a wait", atPoint("{http: {url: 'https://a.example/${WAIT_TYPE}'}}"), "hooks.post_claim[0].http.url", "which nothing supplies", true},
+	{"condition of a wait", atPoint("{command: [a], condition: TIMEOUT_DURATION == 1}"), "hooks.post_claim[0].condition", "which nothing supplies", true},
 	{"secret in an environment", withSecret("{command: [a], environment: {A: '${TOKEN}'}}"), "hooks.post_claim[0].environment.A", "secret", true},
 	{"secret and variable", fileWith("secrets: {A: {file: a}}\nenvironment: {A: b}"), "secrets.A", "variable of environment", true},
 	{"secret of Hostler's name", fileWith("secrets: {AGENT_ID: {file: a}}"), "secrets.AGENT_ID", "another name of CONTAINER_ID", true},

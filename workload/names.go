@@ -70,7 +70,8 @@ func (h placedHook) captures() captureFile {
 // classOf returns the class of a variable. The order is that in which a server
 // looks a name up.
 func (s variableScope) classOf(name string) (variables.Class, bool) {
-	if r, ok := variables.RuleOf(name); ok {
+	r, isOurs := variables.RuleOf(name)
+	if isOurs && r.IsSupplied() {
 		return r.Class, true
 	}
 	if s.captured[name] != "" || s.responses[name] != nil {

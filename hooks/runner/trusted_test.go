@@ -40,6 +40,10 @@ func requireVariables(t *testing.T, a Attempt, what string, want map[string]stri
 	for _, rule := range variables.Names() {
 		for _, name := range append([]string{rule.Name}, rule.Aliases...) {
 			got, ok := a.Lookup(name)
+			if !rule.IsSupplied() {
+				require.False(t, ok, "%s: %s", what, name)
+				continue
+			}
 			require.True(t, ok, "%s: %s", what, name)
 			require.Equal(t, rule.Class, got.Class, "%s: %s", what, name)
 			expected, isSet := want[name]

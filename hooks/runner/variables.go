@@ -125,7 +125,7 @@ func (s source) lookup(name string) (variables.Value, bool) {
 	if text, ok := s.configured[name]; ok {
 		return variables.Value{Text: text, Class: variables.Configured}, true
 	}
-	return variables.Value{Class: rule.Class}, isOurs
+	return variables.Value{Class: rule.Class}, isOurs && rule.IsSupplied()
 }
 
 // trustedOf returns the trusted variables of an attempt. They are the same at

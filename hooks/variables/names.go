@@ -47,6 +47,12 @@ type Rule struct {
 	Doc     string
 }
 
+// IsSupplied reports whether this version has an occasion at which the name has a
+// value. Nothing waits yet.
+func (r Rule) IsSupplied() bool {
+	return r.When != OfWait && r.When != OfSignal && r.When != OfWaitTimeout
+}
+
 var rules = []Rule{
 	{Name: "CONTAINER_ID", Class: Trusted, Type: Text, When: OfContainer, Aliases: []string{"AGENT_ID", "AGENT_NAME", "AGENT_SLUG"}, Doc: "The container's id."},
 	{Name: "WORKLOAD_ID", Class: Trusted, Type: Text, When: Always, Aliases: []string{"GROVE_ID", "GROVE_NAME", "GROVE_PATH", "SWARM_ID"}, Doc: "The workload's id, which is also its pool's."},

@@ -50,6 +50,12 @@ var hookRuns = []mutation{
 		new:  ` {`,
 	},
 	{
+		desc: "a file may use variables that nothing supplies yet", test: "TestParseRejectsHooks",
+		file: "workload/names.go",
+		old:  `isOurs && r.IsSupplied() {`,
+		new:  `isOurs {`,
+	},
+	{
 		desc: "the node of a container is not on record", test: "TestNodeIsRecorded",
 		file: "pool/provisioner.go",
 		old:  `c.Endpoint, c.Node, c.Health = status.Endpoint, status.Node, Healthy`,
