@@ -85,14 +85,13 @@ func (s *Service) occasion(ctx context.Context, d Delivery) (o occasion, reason 
 		return o, "the hook was removed", nil
 	}
 	o.hook = h
-	page, err := s.store.Events(ctx, activity.Filter{}, d.Seq-1, 1)
-	if err != nil {
-		return o, "", fmt.Errorf("read event %d: %w", d.Seq, err)
-	}
-	if len(page.Items) == 0 || page.Items[0].Seq != d.Seq {
+	e, err := s.store.Event(ctx, d.Seq)
+	if errors.Is(err, ErrEventRemoved) {
 		return o, ErrEventRemoved.Error(), nil
 	}
-	e := page.Items[0]
+	if err != nil {
+		return o, "", err
+	}
 	o.run = hooks.Run{
 		ID: d.ID, Attempt: d.Attempts + 1, Event: string(d.Event), Seq: d.Seq, Hook: d.Hook,
 		Kind: h.Action.Kind(), Command: h.Action.Summary(),

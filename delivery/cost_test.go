@@ -33,9 +33,9 @@ func (s countedStore) FirstDelivery(ctx context.Context, k delivery.Key) (delive
 	return s.DB.FirstDelivery(ctx, k)
 }
 
-func (s countedStore) Events(ctx context.Context, f activity.Filter, after int64, limit int) (activity.Page, error) {
+func (s countedStore) Event(ctx context.Context, seq int64) (activity.Event, error) {
 	s.calls.Add(1)
-	return s.DB.Events(ctx, f, after, limit)
+	return s.DB.Event(ctx, seq)
 }
 
 // While no workload has event hooks, events cause no access to the database:

@@ -76,11 +76,9 @@ type lateEvents struct {
 	onRead func()
 }
 
-func (s lateEvents) Events(ctx context.Context, f activity.Filter, after int64, limit int) (activity.Page, error) {
-	if limit == 1 {
-		s.onRead()
-	}
-	return s.Store.Events(ctx, f, after, limit)
+func (s lateEvents) Event(ctx context.Context, seq int64) (activity.Event, error) {
+	s.onRead()
+	return s.Store.Event(ctx, seq)
 }
 
 // An event that takes the place of a debounced one while that is about to be

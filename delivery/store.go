@@ -66,6 +66,8 @@ type Records interface {
 	// whose attempt r is, or returns ErrConflict. isPermitted is false for a command
 	// that must not run any longer: that could not start now.
 	AdoptDelivery(ctx context.Context, r hooks.Run) (isPermitted bool, err error)
+	// Event returns the event with a number, or ErrEventRemoved.
+	Event(ctx context.Context, seq int64) (activity.Event, error)
 	// Delivery returns one delivery, or ErrNotFound.
 	Delivery(ctx context.Context, id string) (Delivery, error)
 	// Deliveries lists the matching deliveries by id.

@@ -39,6 +39,7 @@ var deliveryColumns = columns[delivery.Delivery]{
 
 // The owner of a running delivery is the server that attempts it.
 var (
+	selectEvent      = selectEvents + ` WHERE seq = $1`
 	selectDeliveries = `SELECT ` + deliveryColumns.names(nil) + ` FROM deliveries`
 	selectDelivery   = selectDeliveries + ` WHERE id = $1`
 	insertDelivery   = deliveryColumns.insert("deliveries", "owner")

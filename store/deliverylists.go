@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/delivery"
 )
 
@@ -25,6 +26,21 @@ func (db *DB) Delivery(ctx context.Context, id string) (delivery.Delivery, error
 		return d, fmt.Errorf("read delivery %s: %w", id, err)
 	}
 	return d, nil
+}
+
+// Event returns the event with a number.
+func (db *DB) Event(ctx context.Context, seq int64) (activity.Event, error) {
+	if p, ok, err := db.buffer.page(activity.Filter{}, seq-1, 1); err == nil && ok && len(p.Items) == 1 {
+		return p.Items[0], nil
+	}
+	e, err := queryRow(ctx, db, eventColumns.scan, selectEvent, seq)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = delivery.ErrEventRemoved
+	}
+	if err != nil {
+		return e, fmt.Errorf("read event %d: %w", seq, err)
+	}
+	return e, nil
 }
 
 // FirstDelivery returns the first live delivery of a key.

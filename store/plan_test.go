@@ -73,6 +73,7 @@ func hotQueries() map[string]hotQuery {
 		"claim of a command":    {stateOfClaim, "sqlite_autoindex_claims_1"},
 		"container of it":       {commandStarts, "sqlite_autoindex_containers_1"},
 		"event of a delivery":   {lockEvent, "INTEGER PRIMARY KEY"},
+		"event to deliver":      {selectEvent, "INTEGER PRIMARY KEY"},
 		"own container":         {preferences[0].query, "containers_idle (workload=? AND tenant=? AND revision=?)"},
 		"fresh container":       {preferences[1].query, "containers_idle (workload=? AND tenant=? AND revision=?)"},
 		"others' container":     {preferences[2].query, "containers_used (workload=? AND revision=?)"},

@@ -185,6 +185,11 @@ func deliveryLife(t *testing.T, s Store) {
 	require.EqualValues(t, 1, d.Seq)
 	_, err = s.AdoptDelivery(ctx, hooks.Run{ID: d.ID})
 	require.ErrorIs(t, err, delivery.ErrConflict, "it is not running")
+	e, err := s.Event(ctx, d.Seq)
+	require.NoError(t, err)
+	require.Equal(t, d.Seq, e.Seq)
+	_, err = s.Event(ctx, 999)
+	require.ErrorIs(t, err, delivery.ErrEventRemoved)
 
 	before := lastSeq(t, s)
 	start := startedDelivery(d, hooks.KindHTTP)
