@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -64,50 +65,53 @@ func TestDeliveriesOfKilledLeaders(t *testing.T) {
 	}
 }
 
-// killLeaders arms each server with another failpoint, which it reaches once it
-// leads. A server that leads without one is killed at any moment.
+// killLeaders kills the first leader at any moment, and those after it at a
+// failpoint each.
 func killLeaders(t *testing.T, failpoints []string) {
 	path, err := crashingServer()
 	require.NoError(t, err)
 	a := newAudit(t)
 	f := serveFleet(t, 0, "--hooks-allow", "127.0.0.1")
-	armed := map[*server]string{}
-	start := func(s *server) {
-		armed[s] = ""
-		s.program, s.env = path, []string{"HOSTLER_STORE=" + f.store}
-		if len(failpoints) > 0 {
-			armed[s], failpoints = failpoints[0], failpoints[1:]
-			s.env = append(s.env, "HOSTLER_CRASH_AT="+armed[s])
-		}
-		s.start()
-	}
 	for range 3 {
 		f.add(f.store)
 	}
-	leader, others := f.leader()
+	leader, _ := f.leader()
 	leader.apply("audited", a.workload())
 	a.workUntil(func() bool { return a.claims > 10 }, f.servers...)
-	for _, s := range others {
-		s.kill()
-		start(s)
+
+	armed := map[*server]string{}
+	next := 0
+	restart := func(s *server) { // with a failpoint that no leader has reached yet
+		if !s.hasEnded() {
+			s.kill()
+		}
+		s.program, s.env = path, []string{"HOSTLER_STORE=" + f.store}
+		if len(failpoints) > 0 {
+			armed[s] = failpoints[next%len(failpoints)]
+			s.env = append(s.env, "HOSTLER_CRASH_AT="+armed[s])
+			next++
+		}
+		s.start()
 	}
-	kills := 0
+	for _, s := range slices.DeleteFunc(slices.Clone(f.servers), func(s *server) bool { return s == leader }) {
+		restart(s)
+	}
+	restart(leader)
+	kills := 1
 	a.workUntil(func() bool {
-		isArmed := len(failpoints) > 0
 		for _, s := range f.servers {
 			if s.hasEnded() {
-				t.Logf("the leader was killed at %q", armed[s])
+				t.Logf("the leader was killed at %s", armed[s])
 				kills++
-				start(s)
+				failpoints = slices.DeleteFunc(failpoints, func(p string) bool { return p == armed[s] })
+				restart(s)
 			}
-			isArmed = isArmed || armed[s] != ""
 		}
-		leader := f.currentLeader()
-		if isArmed && leader != nil && armed[leader] == "" {
-			leader.kill()
-		}
-		return !isArmed && leader != nil
+		return len(failpoints) == 0
 	}, f.servers...)
+	for _, s := range f.servers {
+		restart(s)
+	}
 	begun := a.claims
 	a.workUntil(func() bool { return a.claims > begun+10 }, f.servers...)
 	t.Logf("%d leaders were killed, %d claims were released", kills, a.claims)
@@ -131,16 +135,6 @@ func (s *server) hasEnded() bool {
 	default:
 		return false
 	}
-}
-
-// currentLeader returns the server that leads, or nil.
-func (f *fleet) currentLeader() *server {
-	for _, s := range f.servers {
-		if line, ended, _ := s.log.find(isLeaderLine); line != nil && !ended {
-			return s
-		}
-	}
-	return nil
 }
 
 // audit is what tenants do, and what a receiver must learn of it.
