@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/e2e/flowtest"
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/fake"
 	"github.com/hostler/hostler/store"
 )
@@ -255,5 +257,48 @@ func TestPanicDuringCreation(t *testing.T) {
 		require.GreaterOrEqual(t, s.Fill.Failures, 3)
 		require.Less(t, len(h.Events(activity.ContainerCreating)), 20)
 		require.LessOrEqual(t, h.Count("w", pool.Creating), 1)
+	})
+}
+
+// A container is kept if the engine becomes unavailable just after its creation.
+func TestEngineUnavailableAfterCreate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		seen := map[string]int{}
+		h.RT.Before("status", func(_ context.Context, call fake.Call) error {
+			if seen[call.ID]++; seen[call.ID] == 2 { // the first is that of the health check
+				return runtime.ErrUnavailable
+			}
+			return nil
+		})
+		h.Apply(poolYAML(1, 4))
+		h.AwaitIdle("w", 1)
+		<-time.After(time.Minute)
+		require.Len(t, h.Events(activity.ContainerCreating), 1)
+		require.Empty(t, h.Events(activity.PoolWarning))
+	})
+}
+
+// A container that is claimed just after its creation, and destroyed by its claim,
+// has not failed to be created.
+func TestContainerClaimedAfterCreate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		seen, claimed := map[string]int{}, false
+		h.RT.Before("status", func(ctx context.Context, call fake.Call) error {
+			if seen[call.ID]++; seen[call.ID] < 2 || claimed {
+				return nil
+			}
+			claimed = true
+			_, err := h.DB.UpdateContainer(ctx, pool.BeginDestroy(call.ID, []pool.State{pool.Idle}, "its claim failed"))
+			assert.NoError(t, err)
+			return runtime.ErrNotFound
+		})
+		h.Apply(poolYAML(1, 4))
+		h.AwaitIdle("w", 1)
+		<-time.After(time.Minute)
+		require.True(t, claimed)
+		require.Len(t, h.Events(activity.ContainerCreating), 2)
+		require.Empty(t, h.Events(activity.PoolWarning))
 	})
 }

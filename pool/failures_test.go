@@ -335,25 +335,6 @@ func TestSeedDirChangeDuringRead(t *testing.T) {
 	})
 }
 
-// A container is kept if the engine becomes unavailable just after its creation.
-func TestEngineUnavailableAfterCreate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := flowtest.New(t)
-		seen := map[string]int{}
-		h.RT.Before("status", func(_ context.Context, call fake.Call) error {
-			if seen[call.ID]++; seen[call.ID] == 2 { // the first is that of the health check
-				return runtime.ErrUnavailable
-			}
-			return nil
-		})
-		h.Apply(poolYAML(1, 4))
-		h.AwaitIdle("w", 1)
-		<-time.After(time.Minute)
-		require.Len(t, h.Events(activity.ContainerCreating), 1)
-		require.Empty(t, h.Events(activity.PoolWarning))
-	})
-}
-
 // Failures to create containers survive a restart, which does not try again
 // earlier, and another server on the database shows them.
 func TestFailuresSurviveRestart(t *testing.T) {

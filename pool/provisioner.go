@@ -111,18 +111,22 @@ func (p *Provisioner) fire(point hooks.Point, w *workload.Workload, s runner.Sub
 const confirmTimeout = 30 * time.Second
 
 // confirm returns an error if an idle container has exited. The watcher reports
-// exits of idle containers only: an earlier one would go unnoticed.
+// exits of idle containers only: an earlier one would go unnoticed. What became
+// of a container that is not idle anymore is not a failure of its creation.
 func (p *Provisioner) confirm(ctx context.Context, id string) error {
-	status, err := p.rt.Status(ctx, id)
+	status, failure := p.rt.Status(ctx, id)
 	switch {
-	case errors.Is(err, runtime.ErrNotFound):
-		return err
-	case err != nil:
+	case failure != nil && !errors.Is(failure, runtime.ErrNotFound):
 		return nil // when the engine is available again, all containers are checked
-	case status.State != runtime.Running:
-		return fmt.Errorf("%w: its main process exited with code %d", ErrUnhealthy, status.ExitCode)
+	case failure == nil && status.State == runtime.Running:
+		return nil
+	case failure == nil:
+		failure = fmt.Errorf("%w: its main process exited with code %d", ErrUnhealthy, status.ExitCode)
 	}
-	return nil
+	if c, err := p.store.Container(ctx, id); err == nil && c.State != Idle {
+		return nil // a claim has taken it
+	}
+	return failure
 }
 
 // beginDestroy moves a container to Destroying. If the container is not in one

@@ -3,6 +3,12 @@ package main
 // pools are mutations of package pool.
 var pools = []mutation{
 	{
+		desc: "a container that a claim has destroyed counts as a failed creation", test: "TestContainerClaimedAfterCreate",
+		file: "pool/provisioner.go",
+		old:  `err == nil && c.State != Idle {`,
+		new:  `err == nil && c.State == Creating {`,
+	},
+	{
 		desc: "a container whose creation failed is not destroyed", test: "TestCreateFailureIsRolledBack",
 		file: "pool/provisioner.go",
 		old: `			return p.beginDestroy(ctx, c.ID, []State{Creating, Idle}, cause.Error())
@@ -13,15 +19,8 @@ var pools = []mutation{
 	{
 		desc: "a container that exited before it was idle is assigned", test: "TestUnobservedExitBeforeIdle",
 		file: "pool/provisioner.go",
-		old: `	case status.State != runtime.Running:
-		return fmt.Errorf("%w: its main process exited with code %d", ErrUnhealthy, status.ExitCode)
-	}
-	return nil
-`,
-		new: `	}
-	_ = status
-	return nil
-`,
+		old:  `	return failure`,
+		new:  `	return nil`,
 	},
 	{
 		desc: "a container has no baseline", test: "TestCreateStepOrder",
