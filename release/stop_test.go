@@ -217,6 +217,7 @@ func TestStopCancelsOtherUploadsFirst(t *testing.T) {
 		<-reached
 		var before error
 		h.RT.Before("stop", func(context.Context, fake.Call) error {
+			synctest.Wait() // the upload has ended, and its caller gets to know it
 			select {
 			case before = <-result:
 			default:

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -51,10 +52,10 @@ most. The last line counts the files if there are several.`,
 			err := r.printResult(cmd.OutOrStdout(), v.findings(), func(w io.Writer) error {
 				return printLines(w, v.lines())
 			})
-			if err == nil && v.failed() {
+			if err == nil && v.unread == nil && v.failed() {
 				return &exitError{code: exitFailure}
 			}
-			return err
+			return errors.Join(err, v.unread)
 		},
 	}
 	cmd.Flags().BoolVar(&v.all, "all", false, "check the directories below a directory too; without FILE or DIR, the current one")

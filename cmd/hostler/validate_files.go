@@ -21,7 +21,8 @@ type validation struct {
 	in                   io.Reader // what "-" stands for
 	all, verbose, strict bool
 
-	files []*checkedFile
+	files  []*checkedFile
+	unread error // what was not read
 }
 
 // checkedFile is a file, what is wrong with it and, if Parse accepts it, its
@@ -67,7 +68,7 @@ func (v *validation) check(args []string) {
 		}
 		if err != nil {
 			f := &checkedFile{name: arg}
-			f.add(isError, workload.ValidationError{Message: err.Error()})
+			v.addUnread(f, err)
 			v.files = append(v.files, f)
 		}
 		for _, name := range names {
@@ -78,6 +79,13 @@ func (v *validation) check(args []string) {
 	for _, f := range v.files {
 		v.resolve(f)
 	}
+}
+
+// addUnread adds that a file or a directory was not read: it is a finding among
+// the others, and an error of the command.
+func (v *validation) addUnread(f *checkedFile, err error) {
+	f.add(isError, workload.ValidationError{Message: err.Error()})
+	v.unread = errors.Join(v.unread, fmt.Errorf("%s: %w", f.name, err))
 }
 
 // namesOf returns the files that an argument stands for.
@@ -122,7 +130,7 @@ func (v *validation) checkFile(name string) *checkedFile {
 	f := &checkedFile{name: name}
 	source, err := readFile(v.in, name)
 	if err != nil {
-		f.add(isError, workload.ValidationError{Message: err.Error()})
+		v.addUnread(f, err)
 		return f
 	}
 	w, err := workload.Parse(source, name)

@@ -6,7 +6,7 @@ var tools = []mutation{
 		desc: "an unreadable file is not a failure", test: "TestValidateDirectories",
 		file: "cmd/hostler/validate_files.go",
 		old: `	if err != nil {
-		f.add(isError, workload.ValidationError{Message: err.Error()})
+		v.addUnread(f, err)
 		return f`,
 		new: `	if err != nil {
 		return f`,
