@@ -188,6 +188,10 @@ func TestForceEndsRunningHook(t *testing.T) {
 				k, err := h.DB.Containers(t.Context(), pool.ContainerFilter{States: []pool.State{pool.Claimed}})
 				require.NoError(t, err)
 				begin := time.Now()
+				h.RT.Before("restart", func(context.Context, fake.Call) error {
+					assert.Fail(t, "a restart ends the pre_destroy hooks")
+					return nil
+				})
 				require.NoError(t, h.Pools.DestroyContainer(t.Context(), k[0].ID, true))
 				h.Until("its end", func() bool { return len(h.Events(activity.ContainerDestroyed)) == 1 })
 				require.NoError(t, g.Wait())

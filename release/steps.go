@@ -205,6 +205,13 @@ func (op *operation) needsMain() bool {
 // facts reads what the disposition of the container depends on. A container
 // that is unusable is destroyed whatever the rest is.
 func (op *operation) facts(ctx context.Context) (facts, error) {
+	var err error
+	if op.container, err = op.pools.Container(ctx, op.claim.Container); err != nil {
+		return facts{}, fmt.Errorf("container %s: %w", op.claim.Container, err)
+	}
+	if op.container.Forced != pool.NotForced {
+		op.unusable = pool.ForcedReason // a restart would end its pre_destroy hooks
+	}
 	f := facts{unusable: op.unusable, health: op.container.Health}
 	if op.unusable != "" {
 		return f, nil

@@ -3,6 +3,14 @@ package main
 // forces are mutations of how an operator destroys a container by force.
 var forces = []mutation{
 	{
+		desc: "a release restarts a container that was forced during its hooks", test: "TestForceEndsRunningHook", pkg: "pool",
+		file: "release/steps.go",
+		old: `	if op.container, err = op.pools.Container(ctx, op.claim.Container); err != nil {
+		return facts{}`,
+		new: `	if _, err = op.pools.Container(ctx, op.claim.Container); err != nil {
+		return facts{}`,
+	},
+	{
 		desc: "the pre_destroy hooks run although they are to be skipped", test: "TestDestructionWithoutHooks",
 		file: "pool/provisioner.go",
 		old:  `	if c.Forced == ForcedNow {`,
