@@ -69,9 +69,8 @@ type tenancy struct {
 	*flowtest.Harness
 	holder *holder
 
-	mu      sync.Mutex // guards strays
-	strays  []string   // runs in a container of another claim
-	service sync.WaitGroup
+	mu     sync.Mutex // guards strays
+	strays []string   // runs in a container of another claim
 }
 
 func newTenancy(t *testing.T, stage string) *tenancy {

@@ -94,7 +94,7 @@ docs/workload-file.md, whatever form the file has.`,
 func configuredHooks(w *workload.Workload, runs []client.Run) []configuredHook {
 	attempts := map[string][]client.Run{}
 	for _, r := range runs {
-		if r.State != client.RunSkipped && !strings.HasPrefix(string(r.Event), "test.") {
+		if r.State != client.RunSkipped && !strings.HasPrefix(r.Event, "test.") {
 			key := string(r.Point) + " " + r.Hook
 			attempts[key] = append(attempts[key], r)
 		}
