@@ -217,17 +217,9 @@ var errStopped = errors.New("the server stopped while it ran")
 // retries until it is recorded or the server stops: a known outcome must not
 // become an unknown one.
 func (s *Service) end(ctx context.Context, o occasion, res runner.Result) error {
-	run := o.run
 	now := time.Now()
-	run.EndedAt, run.Duration = &now, float64(now.Sub(run.StartedAt).Microseconds())/1000
-	if res.State == hooks.Cancelled && errors.Is(res.Err, runtime.ErrUnavailable) {
-		res.State = hooks.Unknown // the container did not confirm it
-	}
-	run.State, run.Detail, run.Values, run.Stdout, run.Stderr = res.State, res.Detail, res.Captured, res.Stdout, res.Stderr
-	run.Warnings = res.Warnings
-	if res.Err != nil {
-		run.Error = res.Err.Error()
-	}
+	run, res := withResult(o.run, res, now)
+	run.Values = res.Captured
 	d := next(o, run, res, s.o.Executors.Of(run.Kind).Ending(run), now)
 	s.taint(ctx, d, run, res)
 	t := Transition{Delivery: d, From: []State{Running}, Run: &run}
@@ -248,6 +240,20 @@ func (s *Service) end(ctx context.Context, o occasion, res runner.Result) error 
 		}
 		s.log.Warn("end of a delivery could not be recorded; retrying", "hook", d.Hook, "workload", d.Workload, "error", err)
 	}
+}
+
+// withResult returns a run with its result, and the result. A canceled command whose
+// end the container did not confirm has no known outcome.
+func withResult(run hooks.Run, res runner.Result, now time.Time) (hooks.Run, runner.Result) {
+	if res.State == hooks.Cancelled && errors.Is(res.Err, runtime.ErrUnavailable) {
+		res.State = hooks.Unknown
+	}
+	run.EndedAt, run.Duration = &now, float64(now.Sub(run.StartedAt).Microseconds())/1000
+	run.State, run.Detail, run.Warnings, run.Stdout, run.Stderr = res.State, res.Detail, res.Warnings, res.Stdout, res.Stderr
+	if res.Err != nil {
+		run.Error = res.Err.Error()
+	}
+	return run, res
 }
 
 // taint has the container destroyed if a command may still run in it, or still

@@ -2,14 +2,12 @@ package delivery
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"time"
 
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/hooks/runner"
-	"github.com/hostler/hostler/runtime"
 )
 
 // Test runs the hooks of a point, as the workload is applied now, once in the
@@ -89,17 +87,7 @@ func (s *Service) runTest(ctx context.Context, h hooks.Hook, run hooks.Run, a ru
 	a.Fence = permission.Fence
 	res := s.o.Executors.Of(run.Kind).Execute(work, a)
 	maps.Copy(captured, res.Captured)
-	now := time.Now()
-	run.EndedAt, run.Duration = &now, float64(now.Sub(run.StartedAt).Microseconds())/1000
-	if res.State == hooks.Cancelled && errors.Is(res.Err, runtime.ErrUnavailable) {
-		res.State = hooks.Unknown // the container did not confirm it
-	}
-	run.State, run.Detail, run.Stdout, run.Stderr = res.State, res.Detail, res.Stdout, res.Stderr
-	run.Warnings = res.Warnings
-	if res.Err != nil {
-		run.Error = res.Err.Error()
-	}
-	if runner.Stops(h, res) {
+	if run, res = withResult(run, res, time.Now()); runner.Stops(h, res) {
 		run.State, run.Stopped = hooks.Succeeded, true
 	}
 	return run, s.recordTest(ctx, run)

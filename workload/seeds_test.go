@@ -11,6 +11,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/internal/testenv"
 )
 
 // The examples of the documents that the formats come from load, each completed
@@ -19,7 +20,7 @@ import (
 func TestExamplesOfOtherFormats(t *testing.T) {
 	dir := os.Getenv("HOSTLER_SEEDS")
 	if dir == "" {
-		t.Skip("HOSTLER_SEEDS is not set")
+		testenv.Skip(t, "seeds", "HOSTLER_SEEDS is not set")
 	}
 	files, err := os.ReadDir(dir)
 	require.NoError(t, err)
