@@ -13,6 +13,7 @@ import (
 
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/hooks/runner"
+	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -97,10 +98,11 @@ type Claim struct {
 	// ContainerFence is the container's fence (see pool.Container.Fence) at the
 	// time when the flow that holds this record became responsible.
 	ContainerFence int64 `json:"-"`
-	// EventCommands is pool.Container.EventCommands of its container.
-	EventCommands bool       `json:"-"`
-	Snapshot      string     `json:"snapshot,omitempty" doc:"Of the tenant's state: the one that was downloaded, or uploaded last."`
-	SyncedAt      *time.Time `json:"synced_at,omitempty" doc:"When the tenant's state was last uploaded."`
+	// EventCommands and Forced are those of its container, like Health.
+	EventCommands bool        `json:"-"`
+	Forced        pool.Forced `json:"-"`
+	Snapshot      string      `json:"snapshot,omitempty" doc:"Of the tenant's state: the one that was downloaded, or uploaded last."`
+	SyncedAt      *time.Time  `json:"synced_at,omitempty" doc:"When the tenant's state was last uploaded."`
 	// A different reason resets the count of failures.
 	Failures      int           `json:"failures,omitempty" doc:"Consecutive failures of the release, for the same reason."`
 	FailureReason FailureReason `json:"failure_reason,omitempty" doc:"Why its release fails: tenant (the files in the container are unreadable or too large), sink, stale (a later claim of the tenant has uploaded its state), or version (only an older server can read the container)."`

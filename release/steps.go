@@ -205,9 +205,8 @@ func (op *operation) needsMain() bool {
 // facts reads what the disposition of the container depends on. A container
 // that is unusable is destroyed whatever the rest is.
 func (op *operation) facts(ctx context.Context) (facts, error) {
-	var err error
-	if op.container, err = op.pools.Container(ctx, op.claim.Container); err != nil {
-		return facts{}, fmt.Errorf("container %s: %w", op.claim.Container, err)
+	if err := op.refresh(ctx); err != nil {
+		return facts{}, err
 	}
 	if op.container.Forced != pool.NotForced {
 		op.unusable = pool.ForcedReason // a restart would end its pre_destroy hooks
@@ -222,9 +221,6 @@ func (op *operation) facts(ctx context.Context) (facts, error) {
 		return f, nil
 	}
 	if err != nil {
-		return f, err
-	}
-	if err := op.refreshDiscard(ctx); err != nil {
 		return f, err
 	}
 	f.discard, f.draining, f.reuseNever = op.claim.Discard, record.Draining, current.Pool.Reuse == workload.ReuseNever

@@ -26,31 +26,28 @@ func (op *operation) hasSyncOnRelease() bool {
 	return op.w.Sync != nil && op.w.Sync.Policy.OnRelease
 }
 
-// refreshDiscard reads whether the claim's state is discarded. A caller can
-// request that at any time, on any server.
-func (op *operation) refreshDiscard(ctx context.Context) error {
+// refresh reads what callers can request at any time, on any server: whether the
+// claim's state is discarded, and whether its container is destroyed by force.
+func (op *operation) refresh(ctx context.Context) error {
 	current, err := op.store.Claim(ctx, op.claim.ID)
 	if err != nil {
 		return fmt.Errorf("read claim %s: %w", op.claim.ID, err)
 	}
 	op.claim.Discard = op.claim.Discard || current.Discard
+	op.container.Health, op.container.Forced = pool.Health(current.Health), current.Forced
 	return nil
 }
 
 // uploadState uploads the tenant's state, unless it is discarded. Until then
 // nothing else happens to the container, because it holds the only copy.
 func (op *operation) uploadState(ctx context.Context) error {
-	if err := op.refreshDiscard(ctx); err != nil || op.claim.Discard || op.lossReason != "" {
+	if err := op.refresh(ctx); err != nil || op.claim.Discard || op.lossReason != "" {
 		return err
-	}
-	var err error
-	if op.container, err = op.pools.Container(ctx, op.claim.Container); err != nil {
-		return fmt.Errorf("container %s: %w", op.claim.Container, err)
 	}
 	if op.noteForced(); op.lossReason != "" {
 		return nil
 	}
-	err = op.stopAndUpload(ctx)
+	err := op.stopAndUpload(ctx)
 	switch {
 	case err == nil:
 		return nil

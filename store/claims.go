@@ -65,6 +65,10 @@ var claimColumns = columns[claim.Claim]{
 		name: "event_commands", use: computed, field: func(c *claim.Claim) any { return (*flag)(&c.EventCommands) },
 		expr: `coalesce((SELECT event_commands FROM containers WHERE containers.id = claims.container), 0)`,
 	},
+	{
+		name: "forced", use: computed, field: func(c *claim.Claim) any { return (*string)(&c.Forced) },
+		expr: `coalesce((SELECT forced FROM containers WHERE containers.id = claims.container), '')`,
+	},
 }
 
 var (

@@ -37,8 +37,8 @@ func TestEveryFieldIsStored(t *testing.T) {
 		next.State, next.Source, next.FailureReason = claim.Releasing, claim.Fresh, claim.FailedByTenant
 		next.ID = c.ID
 		for _, c := range []*claim.Claim{&c, &next} {
-			c.Health, c.ContainerFence, c.EventCommands = "", 0, false // it has no container
-			c.IdleExpiresAt = nil                                      // depends on the workload
+			c.Health, c.ContainerFence, c.EventCommands, c.Forced = "", 0, false, "" // it has no container
+			c.IdleExpiresAt = nil                                                    // depends on the workload
 		}
 		checkStored(t, claimColumns, insertClaim, updateClaim, selectClaims, c, next)
 	})

@@ -4,11 +4,9 @@ package main
 var forces = []mutation{
 	{
 		desc: "a release restarts a container that was forced during its hooks", test: "TestForceEndsRunningHook", pkg: "pool",
-		file: "release/steps.go",
-		old: `	if op.container, err = op.pools.Container(ctx, op.claim.Container); err != nil {
-		return facts{}`,
-		new: `	if _, err = op.pools.Container(ctx, op.claim.Container); err != nil {
-		return facts{}`,
+		file: "release/upload.go",
+		old:  `	op.container.Health, op.container.Forced = pool.Health(current.Health), current.Forced`,
+		new:  ``,
 	},
 	{
 		desc: "the pre_destroy hooks run although they are to be skipped", test: "TestDestructionWithoutHooks",

@@ -47,8 +47,8 @@ var steps = []mutation{
 	{
 		desc: "there is no upload after a failed pre_release", test: "TestUploadAfterFailedPreRelease",
 		file: "release/upload.go",
-		old:  `	if err := op.refreshDiscard(ctx); err != nil || op.claim.Discard || op.lossReason != "" {`,
-		new:  `	if err := op.refreshDiscard(ctx); err != nil || op.claim.Discard || op.lossReason != "" || len(op.warnings) > 0 {`,
+		old:  `	if err := op.refresh(ctx); err != nil || op.claim.Discard || op.lossReason != "" {`,
+		new:  `	if err := op.refresh(ctx); err != nil || op.claim.Discard || op.lossReason != "" || len(op.warnings) > 0 {`,
 	},
 	{
 		desc: "the event of a release has no warnings", test: "TestUploadAfterFailedPreRelease",
