@@ -56,6 +56,20 @@ const (
 	// tenant's state could not be uploaded.
 	ClaimReleaseFailed Type = "claim.release_failed"
 
+	// WaitRequested begins a wait; one of WaitSignalled, WaitTimedOut, WaitAborted
+	// and WaitCancelled ends it.
+	WaitRequested      Type = "wait.requested"
+	WaitStarted        Type = "wait.started"         // its clock
+	WaitSignalReceived Type = "wait.signal_received" // the wait_signal hooks follow
+	WaitSignalled      Type = "wait.signalled"
+	WaitExpired        Type = "wait.expired" // its deadline has passed, and the wait_timeout hooks follow
+	WaitExtended       Type = "wait.extended"
+	WaitRetried        Type = "wait.retried"
+	WaitTimedOut       Type = "wait.timed_out"
+	WaitEscalated      Type = "wait.escalated" // an operator should look at what timed out
+	WaitAborted        Type = "wait.aborted"
+	WaitCancelled      Type = "wait.cancelled" // its claim ended
+
 	HookStarted   Type = "hook.started"
 	HookCompleted Type = "hook.completed"
 	HookFailed    Type = "hook.failed"
@@ -71,21 +85,30 @@ const (
 	SyncStarted   Type = "sync.started"
 	SyncCompleted Type = "sync.completed"
 	SyncFailed    Type = "sync.failed"
+
+	// AgentActivityChanged records that a tenant's program does something else. The
+	// program reports it, as it publishes the other events of agents.
+	AgentActivityChanged Type = "agent.activity_changed"
 )
 
-// types lists every Type, for validation and documentation.
+// types lists every Type that Hostler records itself, for validation and
+// documentation.
 var types = []Type{
 	WorkloadApplied, WorkloadDeleted,
 	PoolCreated, PoolScaled, PoolDrained, PoolWarning, PoolRecovered, PoolDestroyed,
 	ContainerCreating, ContainerCreated, ContainerClaimed, ContainerWiped, ContainerReleased,
 	ContainerUnhealthy, ContainerDied, ContainerForced, ContainerDestroying, ContainerDestroyed,
 	ClaimRequested, ClaimActivated, ClaimFailed, ClaimReleasing, ClaimDiscarded, ClaimStateLost, ClaimReleased, ClaimReleaseFailed,
+	WaitRequested, WaitStarted, WaitSignalReceived, WaitSignalled, WaitExpired, WaitExtended, WaitRetried,
+	WaitTimedOut, WaitEscalated, WaitAborted, WaitCancelled,
 	HookStarted, HookCompleted, HookFailed, HookSkipped, HookWarning,
 	DeliveryRetried, DeliveryReplayed, DeliveryDiscarded,
 	SyncStarted, SyncCompleted, SyncFailed,
+	AgentActivityChanged,
 }
 
-// Types returns every type, in the order of the documentation.
+// Types returns every type that Hostler records itself, in the order of the
+// documentation. IsPublished knows the others.
 func Types() []Type { return slices.Clone(types) }
 
 // Event is one entry of the log. Fields that do not apply are empty.
@@ -102,6 +125,9 @@ type Event struct {
 	Depth     int             `json:"depth,omitempty" doc:"1 if a delivery to an event hook caused it: such an event is not delivered."`
 	Message   string          `json:"message" doc:"A sentence for people."`
 	Data      json.RawMessage `json:"data,omitempty" doc:"Details, by type."`
+	Untrusted bool            `json:"untrusted,omitempty" doc:"Whether a tenant's program published it: its data is whatever that sent."`
+	Priority  *int            `json:"priority,omitempty" doc:"Of an event that a tenant's program published: 9 is critical, 8 about its lifecycle, 7 about its state, 6 and lower are measurements."`
+	Request   string          `json:"-"` // the id of the request that published it, if it has one
 }
 
 // Cursor is how far a follower that handles every event once has come.
@@ -121,6 +147,12 @@ type Filter struct {
 	Tenant    string
 	Claim     string
 	Point     string
+	// MinPriority selects the events of this priority and above, and all events of
+	// Hostler, which come before those.
+	MinPriority int
+	// Untrusted selects the events that tenants' programs published, or the others.
+	// nil: both.
+	Untrusted *bool
 }
 
 // Page is a sequence of consecutive events.

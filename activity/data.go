@@ -47,8 +47,13 @@ type (
 		Now bool `json:"now" doc:"Whether its pre_destroy hooks are skipped."`
 	}
 
-	// ReasonData is the data of ContainerDestroying, ContainerDestroyed and
-	// ClaimFailed.
+	// ContainerDestroyingData is the data of ContainerDestroying.
+	ContainerDestroyingData struct {
+		PreviousState string `json:"previous_state,omitempty" doc:"The container's state before: creating, idle or claimed. Omitted if it was removed without a record, and in events of older servers."`
+		Reason        string `json:"reason"`
+	}
+
+	// ReasonData is the data of ContainerDestroyed and ClaimFailed.
 	ReasonData struct {
 		Reason string `json:"reason"`
 	}
@@ -74,6 +79,7 @@ type (
 
 	// ClaimReleasedData is the data of ClaimReleased.
 	ClaimReleasedData struct {
+		Activity string             `json:"activity,omitempty" doc:"What the tenant's program last reported to do. It is untrusted."`
 		ExitCode *int               `json:"exit_code,omitempty" doc:"The exit code of the main process, if it ended before the release."`
 		Reason   string             `json:"reason"`
 		Timings  map[string]float64 `json:"timings" doc:"Milliseconds of each step."`
@@ -86,6 +92,23 @@ type (
 		Failures int        `json:"failures" doc:"Consecutive failures with this reason."`
 		Reason   string     `json:"reason"`
 		RetryAt  *time.Time `json:"retry_at" doc:"When the upload is tried again; null if it is not."`
+	}
+
+	// WaitData is the data of the events of waits. What the tenant wrote is untrusted.
+	WaitData struct {
+		Decision    string `json:"decision,omitempty" doc:"After the deadline: abort, retry, extend or escalate."`
+		DurationMS  int64  `json:"duration_ms,omitempty" doc:"How long the tenant waited since the clock started, of an end and of what precedes it."`
+		ExceededMS  int64  `json:"exceeded_ms,omitempty" doc:"How long after the deadline that was."`
+		Iteration   string `json:"iteration,omitempty" doc:"Of the context, as far as 256 characters."`
+		Kind        string `json:"kind" doc:"What the tenant waits for, such as consensus."`
+		Name        string `json:"name,omitempty" doc:"The wait's name."`
+		Phase       string `json:"phase,omitempty" doc:"Of the context, as far as 256 characters."`
+		Reason      string `json:"reason,omitempty" doc:"Why it ended as it did."`
+		Round       int    `json:"round" doc:"From 1; each extension or retry begins another."`
+		Task        string `json:"task,omitempty" doc:"Of the context, as far as 256 characters."`
+		ThresholdMS int64  `json:"threshold_ms" doc:"The timeout of the wait."`
+		TimeoutMS   int64  `json:"timeout_ms" doc:"The time from the event to the deadline where the clock starts; else the timeout of the wait."`
+		Wait        string `json:"wait" doc:"The wait's id."`
 	}
 
 	// HookStartedData is the data of HookStarted and HookSkipped.
@@ -173,6 +196,14 @@ type (
 		Unchanged     bool    `json:"unchanged"`
 		UploadedBytes int64   `json:"uploaded_bytes"`
 	}
+
+	// AgentActivityChangedData is the data of AgentActivityChanged. It is untrusted.
+	AgentActivityChangedData struct {
+		Activity         string `json:"activity"`
+		PreviousActivity string `json:"previous_activity,omitempty"`
+		Task             string `json:"task,omitempty" doc:"What the program works on."`
+		ToolName         string `json:"tool_name,omitempty" doc:"The tool that it uses."`
+	}
 )
 
 // newData returns a pointer to an empty struct of the data of each type. A nil
@@ -196,7 +227,7 @@ var newData = map[Type]func() any{
 	ContainerUnhealthy:  nil,
 	ContainerDied:       func() any { return new(ContainerDiedData) },
 	ContainerForced:     func() any { return new(ContainerForcedData) },
-	ContainerDestroying: func() any { return new(ReasonData) },
+	ContainerDestroying: func() any { return new(ContainerDestroyingData) },
 	ContainerDestroyed:  func() any { return new(ReasonData) },
 
 	ClaimRequested:     nil,
@@ -207,6 +238,18 @@ var newData = map[Type]func() any{
 	ClaimStateLost:     func() any { return new(ClaimStateLostData) },
 	ClaimReleased:      func() any { return new(ClaimReleasedData) },
 	ClaimReleaseFailed: func() any { return new(ClaimReleaseFailedData) },
+
+	WaitRequested:      newWaitData,
+	WaitStarted:        newWaitData,
+	WaitSignalReceived: newWaitData,
+	WaitSignalled:      newWaitData,
+	WaitExpired:        newWaitData,
+	WaitExtended:       newWaitData,
+	WaitRetried:        newWaitData,
+	WaitTimedOut:       newWaitData,
+	WaitEscalated:      newWaitData,
+	WaitAborted:        newWaitData,
+	WaitCancelled:      newWaitData,
 
 	HookStarted:   func() any { return new(HookStartedData) },
 	HookCompleted: func() any { return new(HookEndedData) },
@@ -221,7 +264,11 @@ var newData = map[Type]func() any{
 	SyncStarted:   func() any { return new(SyncStartedData) },
 	SyncCompleted: func() any { return new(SyncEndedData) },
 	SyncFailed:    func() any { return new(SyncEndedData) },
+
+	AgentActivityChanged: func() any { return new(AgentActivityChangedData) },
 }
+
+func newWaitData() any { return new(WaitData) }
 
 // NewData returns a pointer to an empty struct for the data of a type's events,
 // or nil if they have none. An event may lack the data that its type can have.

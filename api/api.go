@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,7 +25,10 @@ type Options struct {
 	Events     EventSource
 	Runs       RunReader
 	Deliveries Deliveries
+	Publisher  Publisher
 	DryRuns    DryRunner
+	Memory     Memory
+	Waits      Waits
 
 	// StorageUnavailable are the errors of the database that indicate that it
 	// is temporarily unavailable.
@@ -107,9 +111,18 @@ func (a *API) routes() {
 	handle(a, op("list-claims", "GET /v1/claims", "List claims"), a.listClaims)
 	handle(a, op("get-claim", "GET /v1/claims/{id}", "Show a claim"), a.getClaim)
 	handle(a, op("touch", "POST /v1/claims/{id}/touch", "Record that a claim is still in use"), a.touch)
+	handle(a, op("set-activity", "PUT /v1/claims/{id}/activity", "Record what a claim's program does"), a.setActivity)
 	handle(a, op("release", "POST /v1/claims/{id}/release", "Release a claim"), a.release)
 	handle(a, op("test-claim", "POST /v1/claims/{id}/hooks/test", "Run the hooks of a point once in a claim's container, as a test"), a.liveTest)
+	handle(a, op("wait", "POST /v1/claims/{id}/waits", "Wait for a signal"), a.wait)
+	handle(a, op("get-wait", "GET /v1/waits/{id}", "Show a wait, or wait for its end"), a.getWait)
+	handle(a, op("signal", "POST /v1/claims/{id}/signals", "Send a signal to a wait"), a.signal)
+	handle(a, op("list-waits", "GET /v1/waits", "List waits"), a.listWaits)
 	handle(a, op("sync", "POST /v1/claims/{id}/sync", "Upload a claim's state as a snapshot now"), a.sync)
+	handle(a, op("list-memory", "GET /v1/claims/{id}/memory", "List the keys of a claim's memory"), a.listMemory)
+	handle(a, op("get-memory", "GET /v1/claims/{id}"+keyPath, "Read a value of a claim's memory"), a.getMemory)
+	handle(a, op("put-memory", "PUT /v1/claims/{id}"+keyPath, "Put a value into a claim's memory"), a.putMemory)
+	handle(a, op("delete-memory", "DELETE /v1/claims/{id}"+keyPath, "Delete a value of a claim's memory"), a.deleteMemory)
 	handle(a, op("list-snapshots", "GET /v1/workloads/{id}/snapshots", "List a tenant's snapshots"), a.listSnapshots)
 	handle(a, op("restore-snapshot", "POST /v1/workloads/{id}/snapshots/{snapshot}/restore", "Restore an older snapshot"), a.restore)
 
@@ -122,6 +135,7 @@ func (a *API) routes() {
 	handle(a, op("replay-events", "POST /v1/workloads/{id}/event-hooks/{hook}/replay", "Deliver old events to an event hook again"), a.replay)
 	handle(a, op("test-hooks", "POST /v1/workloads/{id}/hooks/test", "Show what hooks would do, and do nothing"), a.dryRun)
 	handle(a, op("events", "GET /v1/events", "Read or follow the activity log"), a.events)
+	handle(a, op("publish-event", "POST /v1/events", "Publish an event of a claim's program"), a.publishEvent)
 
 	handle(a, op("doctor", "GET /v1/doctor", "Diagnose the installation"), a.examine)
 	handle(a, op("healthz", "GET /healthz", "Report that the process is alive"), a.healthz)
@@ -160,5 +174,5 @@ type patternRecorder struct{ *API }
 
 func (p patternRecorder) HandleFunc(pattern string, serve func(http.ResponseWriter, *http.Request)) {
 	p.patterns = append(p.patterns, pattern)
-	p.mux.HandleFunc(pattern, serve)
+	p.mux.HandleFunc(strings.Replace(pattern, keyPath, keyPattern, 1), serve)
 }

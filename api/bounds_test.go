@@ -10,6 +10,7 @@ import (
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/wait"
 )
 
 // A list of runs has no output, which tenants control; a single run has it.
@@ -24,6 +25,18 @@ func TestRunListsOmitOutput(t *testing.T) {
 	require.NotContains(t, list.text, "stdout")
 	require.Equal(t, 2, strings.Count(request(t, server, "GET /v1/hook-runs?output=true", "").text, "chosen"))
 	require.Equal(t, 2, strings.Count(request(t, server, "GET /v1/hook-runs/run-1", "").text, "chosen"))
+}
+
+// A list of waits has neither contexts nor data, which tenants control: they could
+// make it too long to send, and too deep to decode. A single wait has them.
+func TestWaitListsOmitContent(t *testing.T) {
+	b := newTestBackend()
+	b.Waits = []wait.Wait{{ID: "wait-1", Type: "review", State: wait.Signalled, Context: []byte(`"chosen"`), Data: []byte(`"chosen"`)}}
+	server := startServer(t, b)
+	list := request(t, server, "GET /v1/waits", "")
+	require.Len(t, list.body["items"], 1)
+	require.NotContains(t, list.text, "chosen")
+	require.Equal(t, 2, strings.Count(request(t, server, "GET /v1/waits/wait-1", "").text, "chosen"))
 }
 
 // A page of runs with their output is small, whatever the requested limit.

@@ -6,14 +6,18 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/delivery"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/hooks/dryrun"
+	"github.com/hostler/hostler/memory"
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/publish"
 	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/snapshot"
+	"github.com/hostler/hostler/wait"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -34,7 +38,9 @@ const (
 	SnapshotNotFound     Code = "snapshot_not_found"
 	DeliveryNotFound     Code = "delivery_not_found"
 	EventHookNotFound    Code = "event_hook_not_found"
+	WaitNotFound         Code = "wait_not_found"
 	EventRemoved         Code = "event_removed"
+	MemoryNotFound       Code = "memory_not_found"
 	MethodNotAllowed     Code = "method_not_allowed"
 	RequestTimeout       Code = "request_timeout"
 	Conflict             Code = "conflict"
@@ -43,10 +49,16 @@ const (
 	ClaimReleasing       Code = "claim_releasing"
 	ClaimNotActive       Code = "claim_not_active"
 	ClaimHeld            Code = "claim_exists"
+	WaitExists           Code = "wait_exists"
 	NoSync               Code = "sync_not_configured"
+	MemoryNotShared      Code = "memory_not_shared"
+	MemoryFull           Code = "memory_full"
+	VersionConflict      Code = "version_conflict"
+	RateLimited          Code = "rate_limited"
 	PayloadTooLarge      Code = "payload_too_large"
 	UnsupportedMediaType Code = "unsupported_media_type"
 	PoolExhausted        Code = "pool_exhausted"
+	TooManyWaits         Code = "too_many_waits"
 	Internal             Code = "internal"
 	HookFailed           Code = "hook_failed"
 	StartFailed          Code = "start_failed"
@@ -78,7 +90,9 @@ var statuses = map[Code]struct {
 	SnapshotNotFound:     {http.StatusNotFound, "Snapshot not found"},
 	DeliveryNotFound:     {http.StatusNotFound, "Delivery not found"},
 	EventHookNotFound:    {http.StatusNotFound, "Event hook not found"},
+	WaitNotFound:         {http.StatusNotFound, "Wait not found"},
 	EventRemoved:         {http.StatusConflict, "The log no longer has the event"},
+	MemoryNotFound:       {http.StatusNotFound, "No value under this key"},
 	MethodNotAllowed:     {http.StatusMethodNotAllowed, "Method not allowed"},
 	RequestTimeout:       {http.StatusRequestTimeout, "The request was received too slowly"},
 	Conflict:             {http.StatusConflict, "The state changed concurrently"},
@@ -87,10 +101,16 @@ var statuses = map[Code]struct {
 	ClaimReleasing:       {http.StatusConflict, "The tenant's last claim is still being released"},
 	ClaimNotActive:       {http.StatusConflict, "The claim is not active"},
 	ClaimHeld:            {http.StatusConflict, "The tenant holds a claim"},
+	WaitExists:           {http.StatusConflict, "A wait of the name is open"},
 	NoSync:               {http.StatusConflict, "The workload is not configured for this kind of state sync"},
+	MemoryNotShared:      {http.StatusConflict, "The workload's memory is not shared"},
+	MemoryFull:           {http.StatusConflict, "The memory is full"},
+	VersionConflict:      {http.StatusPreconditionFailed, "The value has another version"},
+	RateLimited:          {http.StatusTooManyRequests, "Too many requests"},
 	PayloadTooLarge:      {http.StatusRequestEntityTooLarge, "The body is too large"},
 	UnsupportedMediaType: {http.StatusUnsupportedMediaType, "The body's content type is not supported"},
 	PoolExhausted:        {http.StatusTooManyRequests, "All containers of the pool are in use"},
+	TooManyWaits:         {http.StatusTooManyRequests, "The claim has too many waits or signals"},
 	Internal:             {http.StatusInternalServerError, "Internal server error"},
 	HookFailed:           {http.StatusBadGateway, "A hook failed"},
 	StartFailed:          {http.StatusBadGateway, "The container did not start"},
@@ -114,13 +134,26 @@ var errorCodes = []struct {
 	{errRunNotFound, RunNotFound},
 	{errInvalid, InvalidRequest},
 	{dryrun.ErrInvalid, InvalidRequest},
+	{publish.ErrInvalid, InvalidRequest},
+	{activity.ErrType, InvalidRequest},
 	{errNotReady, NotReady},
+	{wait.ErrNotFound, WaitNotFound},
+	{wait.ErrInvalid, InvalidRequest},
+	{wait.ErrNameInUse, WaitExists},
+	{wait.ErrTooMany, TooManyWaits},
+	{wait.ErrConflict, Conflict},
 	{delivery.ErrNotFound, DeliveryNotFound},
 	{delivery.ErrHookNotFound, EventHookNotFound},
 	{delivery.ErrEventRemoved, EventRemoved},
 	{delivery.ErrConflict, Conflict},
 	{delivery.ErrClaimEnded, ClaimNotActive},
 	{delivery.ErrClaimPending, ClaimNotActive},
+	{delivery.ErrTestRunning, Conflict},
+	{memory.ErrInvalid, InvalidRequest},
+	{memory.ErrTooLarge, PayloadTooLarge},
+	{memory.ErrNotFound, MemoryNotFound},
+	{memory.ErrNotShared, MemoryNotShared},
+	{memory.ErrRate, RateLimited},
 	{pool.ErrWorkloadNotFound, WorkloadNotFound},
 	{pool.ErrContainerNotFound, ContainerNotFound},
 	{claim.ErrClaimNotFound, ClaimNotFound},
@@ -221,6 +254,17 @@ func (a *API) classify(err error, p *Problem) Code {
 			return PoolExhausted
 		}
 		return PoolNotReady
+	}
+	if conflict, ok := errors.AsType[*memory.VersionError](err); ok {
+		p.CurrentVersion = &conflict.Version
+		return VersionConflict
+	}
+	if _, ok := errors.AsType[*memory.QuotaError](err); ok {
+		return MemoryFull
+	}
+	if limit, ok := errors.AsType[*publish.LimitError](err); ok {
+		p.Dropped, p.retry = limit.Dropped, limit.RetryAfter
+		return RateLimited
 	}
 	if _, ok := errors.AsType[*runtime.StartError](err); ok {
 		return StartFailed

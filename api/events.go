@@ -54,12 +54,14 @@ type eventsIn struct {
 	After       string   `query:"after" maxLength:"20" doc:"Events after this sequence number. By default a page begins with the oldest event, a stream with the next new one."`
 	Since       string   `query:"since" maxLength:"64" doc:"Events since then, instead of after: a time (RFC 3339) or an age such as 10m." example:"10m"`
 	Limit       int      `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"The maximum number of items."`
-	Type        []string `query:"type,explode" doc:"A type such as hook.failed, or a prefix such as hook for all of its types; several as a list with commas or repeated."`
+	Type        []string `query:"type,explode" doc:"A type such as hook.failed, or a prefix such as hook or agent.* for all of its types; several as a list with commas or repeated."`
 	Workload    string   `query:"workload" maxLength:"128"`
 	Container   string   `query:"container" maxLength:"128"`
 	Tenant      string   `query:"tenant" maxLength:"200"`
 	Claim       string   `query:"claim" maxLength:"128"`
 	Point       string   `query:"point" maxLength:"64"`
+	MinPriority int      `query:"min_priority" minimum:"0" maximum:"9" doc:"Of the events that tenants' programs published, those of this priority and above."`
+	Untrusted   string   `query:"untrusted" enum:"true,false" doc:"true: only events that tenants' programs published; false: only the others."`
 	Follow      bool     `query:"follow" doc:"Stream JSON lines."`
 	Accept      string   `header:"Accept" doc:"text/event-stream or application/x-ndjson for a stream."`
 	LastEventID string   `header:"Last-Event-ID" maxLength:"20" doc:"Resume a stream after this sequence number; it takes precedence over after."`
@@ -84,11 +86,16 @@ func (in *eventsIn) filter() (activity.Filter, error) {
 	if err := isKnownPoint(in.Point); err != nil {
 		return f, err
 	}
+	f.MinPriority = in.MinPriority
+	if in.Untrusted != "" {
+		f.Untrusted = new(in.Untrusted == "true")
+	}
 	for _, word := range splitList(in.Type) {
+		word = strings.TrimSuffix(word, ".*")
 		known := slices.ContainsFunc(activity.Types(), func(t activity.Type) bool {
 			return string(t) == word || strings.HasPrefix(string(t), word+".")
 		})
-		if !known {
+		if !known && word != activity.CustomSubject && !activity.IsPublished(activity.Type(word)) {
 			return f, invalidf("query.type: unknown event type %q", word)
 		}
 		f.Types = append(f.Types, activity.Type(word))

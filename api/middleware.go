@@ -78,7 +78,7 @@ func (a *API) logAccess(rec *recorder, r *http.Request, serve func() string) {
 			level = slog.LevelDebug
 		}
 		a.o.Log.Log(r.Context(), level, "request", "request", requestID(r.Context()),
-			"method", r.Method, "path", r.URL.Path, "status", rec.status, "bytes", rec.written,
+			"method", r.Method, "path", loggedPath(r.URL.Path), "status", rec.status, "bytes", rec.written,
 			"duration_ms", float64(time.Since(begin).Microseconds())/1000, "key", principal, "remote", r.RemoteAddr)
 	}()
 	principal = serve()
@@ -137,12 +137,17 @@ func (a *API) checkRoute(_ *recorder, r *http.Request) *Problem {
 		return newProblem(r.Context(), NotFound, "no such path: "+quote(r.URL.Path))
 	}
 	h, pattern := a.mux.Handler(r)
-	if pattern != "" {
+	// The mux would redirect the list of keys to the empty key, where it has no route.
+	isList := strings.HasSuffix(pattern, keyPattern) && strings.Count(r.URL.EscapedPath(), "/") < strings.Count(pattern, "/")
+	if pattern != "" && !isList {
 		return nil
 	}
-	var answer discardWriter
-	h.ServeHTTP(&answer, r)
-	allow := answer.header.Get("Allow")
+	allow := "GET, HEAD"
+	if !isList {
+		var answer discardWriter
+		h.ServeHTTP(&answer, r)
+		allow = answer.header.Get("Allow")
+	}
 	if allow == "" {
 		return newProblem(r.Context(), NotFound, "no such path: "+quote(r.URL.Path))
 	}

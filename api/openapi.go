@@ -24,11 +24,17 @@ var descriptions = map[string]string{
 	"list-containers":   "Existing containers only, unless states are given. Records of destroyed ones are kept until retention removes them.",
 	"release":           "Runs the pre_release hooks, uploads the tenant's state as a snapshot if the workload has sync, and returns the container. Releasing twice is 200. When the upload fails the response is sync_failed: the claim is release_failed and keeps its container with its contents. The server retries the release at retry_at, and every repeated call retries it at once. With discard the container is destroyed and its state is not uploaded: a claim that is release_failed ends, and changes since the last snapshot are lost.",
 	"sync":              "The claim must be active, and the workload must allow it with sync.policy.manual. It waits for another upload of the claim that is in progress. The container keeps running.",
+	"put-memory":        "The body is the value: any JSON of at most 64 KiB. The claim must be active, or one of its hooks must run at a point. 201: there was no value. With a condition that is not met the response is 412 version_conflict, with current_version. A claim may put and delete 50 values at once and then 20 a second.",
+	"get-memory":        "The body is the value as it was put, without insignificant space.",
+	"delete-memory":     "Without a condition it succeeds if there is no value.",
+	"list-memory":       "Ordered by the bytes of the keys, without the values.",
 	"list-snapshots":    "All kept snapshots, the current one first. The list is read from the sink.",
 	"restore-snapshot":  "Makes it the current one, under a new id: the tenant's next claim begins with it. The previous one stays in the list. The tenant must have no claim, because its release would upload its own state over this one.",
 	"list-runs":         "One item for each attempt, oldest first. All attempts of one run are on one page, which may be a few items longer than its limit for that.",
 	"get-run":           "With the whole captured output.",
 	"events":            "A page of events after a sequence number. With Accept: text/event-stream, or with Accept: application/x-ndjson or follow=true, the response is a stream that continues until either side disconnects. When retention has deleted requested events, a page has oldest_seq set to the oldest remaining event, and a stream has a line of type log.truncated.",
+	"publish-event":     "The claim must be active or releasing. The event is marked as untrusted: readers can only rely on its claim, container, workload, tenant and time. A claim, and a tenant with all of its claims, can publish 50 events or 320 KiB at once, and then 5 events and 32 KiB a second; beyond that the response is rate_limited, with the number of events that were dropped. The newest 1,000 events of a claim are kept, for 7 days.",
+	"set-activity":      "An event agent.activity_changed is recorded if the activity or the tool has changed; it counts as one that is published. thinking, executing and a change of the activity count as use of the claim, where the pool has a claim_idle_ttl. A repeated report of another activity does not.",
 	"doctor":            "Compares the engine with the database, and finds operations that take too long or fail repeatedly, and resources that are about to run out. Each finding has a hint. It changes nothing, and returns 200 whatever the findings.",
 	"healthz":           "Needs no key.",
 	"readyz":            "Needs no key.",
@@ -51,7 +57,7 @@ func op(id, route, summary string) huma.Operation {
 
 // otherStatuses are the additional statuses of an operation that have the same
 // body as its default one.
-var otherStatuses = map[string]string{"apply-workload": "201", "claim": "201"}
+var otherStatuses = map[string]string{"apply-workload": "201", "claim": "201", "put-memory": "201"}
 
 // config returns huma's configuration, without the routes that it would serve
 // itself.
@@ -135,6 +141,8 @@ func (a *API) describeBodies(doc *huma.OpenAPI) {
 	deletion["202"], deletion["204"] = deletion["200"], &huma.Response{Description: "It is deleted."}
 	deletion["202"].Description = "It is deleted with its last container."
 	delete(deletion, "200")
+
+	describeMemory(doc)
 
 	logs := doc.Paths["/v1/containers/{id}/logs"].Get.Responses["200"]
 	logs.Content = map[string]*huma.MediaType{"text/plain": {Schema: text}}

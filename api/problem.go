@@ -14,6 +14,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -29,7 +30,9 @@ type Problem struct {
 	Instance         string                     `json:"instance" doc:"The id of the request; it is in the server's log."`
 	Reason           string                     `json:"reason,omitempty" doc:"Of pool_exhausted and pool_not_ready: exhausted, not_ready, fill_failing or draining. Of sync_failed: sink, credentials, too_large, tenant, stale, conflict, damaged or not_allowed."`
 	Claim            string                     `json:"claim,omitempty" doc:"The claim that failed, or could not be released."`
+	Dropped          int64                      `json:"dropped,omitempty" doc:"Of rate_limited, of an event: how many events of the claim were dropped so far."`
 	Step             string                     `json:"step,omitempty" doc:"The step at which the claim failed."`
+	CurrentVersion   *int64                     `json:"current_version,omitempty" doc:"Of version_conflict: the version that the value has; 0 when there is none."`
 	Run              *hooks.Run                 `json:"run,omitempty" doc:"Of hook_failed: the attempt that failed, with its output."`
 	ValidationErrors []workload.ValidationError `json:"errors,omitempty" doc:"The errors in the request or the file."`
 
@@ -80,7 +83,8 @@ func (a *API) problem(ctx context.Context, err error) *Problem {
 	var extra Problem
 	code := a.classify(err, &extra)
 	p := newProblem(ctx, code, err.Error())
-	p.Reason, p.Claim, p.Step, p.Run, p.ValidationErrors, p.retry = extra.Reason, extra.Claim, extra.Step, extra.Run, extra.ValidationErrors, extra.retry
+	p.Dropped = extra.Dropped
+	p.Reason, p.Claim, p.Step, p.Run, p.ValidationErrors, p.retry, p.CurrentVersion = extra.Reason, extra.Claim, extra.Step, extra.Run, extra.ValidationErrors, extra.retry, extra.CurrentVersion
 	if code == Internal {
 		extra.Detail = "The server's log has the details, under the request id " + p.Instance + "."
 	}
@@ -89,6 +93,26 @@ func (a *API) problem(ctx context.Context, err error) *Problem {
 		p.Detail = extra.Detail
 	}
 	return p
+}
+
+// Describe returns an error as a program in a container sees it. The text of an
+// error that is not the program's own may be about others. That the database is
+// unavailable is not logged: programs ask again many times a second, and whatever
+// else the server does reports it.
+func (a *API) Describe(ctx context.Context, err error) runtime.Problem {
+	if a.storageUnavailable(err) != nil {
+		return runtime.Problem{Code: runtime.ProblemUnavailable, Detail: statuses[StorageUnavailable].title}
+	}
+	p := a.problem(ctx, err)
+	switch {
+	case p.Status == http.StatusServiceUnavailable:
+		return runtime.Problem{Code: runtime.ProblemUnavailable, Detail: p.Title}
+	case p.Code == Internal:
+		return runtime.Problem{Code: runtime.ProblemFailed, Detail: p.Title}
+	case p.Status >= http.StatusInternalServerError:
+		return runtime.Problem{Code: runtime.ProblemCode(p.Code), Detail: p.Title}
+	}
+	return runtime.Problem{Code: runtime.ProblemCode(p.Code), Detail: p.Detail}
 }
 
 // invalidf returns the error of an invalid request, with a description.

@@ -46,6 +46,14 @@ func TestResponsesMatchDocument(t *testing.T) {
 	check("/v1/claims", "POST", `{"workload":"web","tenant":"dora"}`)
 	check("/v1/claims/{id=claim-alice}/sync", "POST", "")
 	check("/v1/claims/{id=claim-bob}/sync", "POST", "")
+	for _, memory := range []string{"/v1/claims/{id=claim-alice}/memory/{key}", "/v1/claims/{id=claim-bob}/memory/{key}"} { // a key has braces
+		check(memory, "PUT", `{"a": 1}`)
+		check(memory, "PUT", `{"a": 1}`)
+		check(memory+"?if_version=7", "PUT", `{"a": 1}`)
+		check(memory, "GET", "")
+		check("/v1/claims/{id=claim-alice}/memory", "GET", "")
+		check(memory, "DELETE", "")
+	}
 	check("/v1/claims/{id=claim-carol}/release", "POST", "")
 	check("/v1/pools/{workload}/scale", "POST", `{"min_idle":1}`)
 	check("/v1/pools/{workload}/drain", "POST", "")

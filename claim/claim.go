@@ -108,14 +108,27 @@ type Claim struct {
 	FailureReason FailureReason `json:"failure_reason,omitempty" doc:"Why its release fails: tenant (the files in the container are unreadable or too large), sink, stale (a later claim of the tenant has uploaded its state), or version (only an older server can read the container)."`
 	FailedAt      *time.Time    `json:"failed_at,omitempty" doc:"When its release first failed for this reason."`
 	RetryAt       *time.Time    `json:"retry_at,omitempty" doc:"When the failed release is retried; omitted when it is not retried automatically."`
+	// Waits is changed with the waits themselves, like KeptSignals.
+	Waits       int `json:"waits,omitempty" doc:"Its open waits. While there is one, it is not idle."`
+	KeptSignals int `json:"-"`
 	// Discard is set when the tenant's files must not be kept.
 	Discard   bool       `json:"discard,omitempty"`
 	CreatedAt time.Time  `json:"created_at"`
 	ActiveAt  *time.Time `json:"active_at,omitempty"`
-	TouchedAt *time.Time `json:"touched_at,omitempty" doc:"When the tenant last claimed or touched it, where the pool has a claim_idle_ttl."`
+	TouchedAt *time.Time `json:"touched_at,omitempty" doc:"When the tenant last claimed or touched it, or its program reported an activity that counts as use, where the pool has a claim_idle_ttl."`
+	// What the tenant's program reports to do is untrusted.
+	Activity     string     `json:"activity,omitempty" doc:"What the tenant's program last reported to do."`
+	ActivityTool string     `json:"activity_tool,omitempty" doc:"The tool that it reported to use. It is untrusted."`
+	ActivityAt   *time.Time `json:"activity_at,omitempty" doc:"When the activity or the tool last changed."`
 	// IdleExpiresAt is not recorded. It is computed from the current pool.
 	IdleExpiresAt *time.Time `json:"idle_expires_at,omitempty" doc:"When it is released unless the tenant touches it or changes its files, where the pool has a claim_idle_ttl."`
 	ReleasedAt    *time.Time `json:"released_at,omitempty" doc:"When it was released or failed."`
+}
+
+// Held is an active claim with its container.
+type Held struct {
+	Claim, Container string
+	Fence            int64 // the container's
 }
 
 // LastActive returns when the tenant was last active, as recorded.
@@ -133,7 +146,7 @@ func (c Claim) LastActive() time.Time {
 func (c Claim) Subject() runner.Subject {
 	return runner.Subject{
 		Workload: c.Workload, Container: c.Container, Fence: c.ContainerFence,
-		Claim: c.ID, Tenant: c.Tenant, Source: string(c.Source), Reason: c.Reason,
+		Claim: c.ID, Tenant: c.Tenant, Source: string(c.Source), Reason: c.Reason, Activity: c.Activity,
 		Traceparent: c.Traceparent,
 	}
 }

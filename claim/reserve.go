@@ -68,9 +68,11 @@ func (a *acquisition) findContainer(ctx context.Context) error {
 		if !waiter.IsFirst() {
 			continue
 		}
+		waiter.SetReserving(true)
 		if err := a.tryReserve(ctx, false); !errors.Is(err, ErrNoIdleContainer) {
 			return err
 		}
+		waiter.SetReserving(false)
 		// Idle containers may be reserved for another tenant. The fill loop makes
 		// room. There is no event of an attempt that finds nothing.
 		a.pools.WakeFiller(a.claim.Workload)

@@ -24,6 +24,10 @@ type Service struct {
 	runner *runner.Runner
 	// StateSync transfers tenants' state.
 	StateSync *StateSync
+	// Activated is called for each claim that this server makes active, with its
+	// record. It must not block. It is set before the first claim; nil does
+	// nothing.
+	Activated func(Claim)
 	log       *slog.Logger
 
 	calls calls // claims in progress on this server
@@ -126,9 +130,8 @@ func (s *Service) Claim(ctx context.Context, r Request) (c Claim, created bool, 
 // claim.
 func (s *Service) Touch(ctx context.Context, id string) (Claim, error) {
 	now := time.Now().UTC()
-	touch := Own(id, Active)
-	touch.Set = func(c *Claim) { c.TouchedAt = &now }
-	c, err := s.store.UpdateClaim(ctx, touch)
+	// The owner stays: it has the session for the container's requests.
+	c, err := s.store.UpdateClaim(ctx, Note(id, func(c *Claim) { c.TouchedAt = &now }, Active))
 	if errors.Is(err, pool.ErrConflict) {
 		return s.store.Claim(ctx, id)
 	}

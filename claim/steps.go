@@ -131,7 +131,7 @@ func (a *acquisition) touch(ctx context.Context) (Claim, bool, error) {
 // needsPostStart reports whether the claim fires post_start: it has restarted
 // the main process, or a server that has terminated began the point.
 func (a *acquisition) needsPostStart() bool {
-	return a.started[hooks.PostStart] || a.restarted && len(a.w.Hooks[hooks.PostStart]) > 0
+	return a.started[hooks.PostStart] || a.restarted && (len(a.w.Hooks[hooks.PostStart]) > 0 || a.w.ImageHooks)
 }
 
 // postStart runs the post_start hooks after a restart, once for the claim.
@@ -149,6 +149,7 @@ func (a *acquisition) postClaim(ctx context.Context) (err error) {
 func (a *acquisition) fire(ctx context.Context, p hooks.Point) (runner.Outcome, error) {
 	subject := a.claim.Subject()
 	subject.NoPriorRuns = a.started == nil
+	subject.MayAsk = true
 	return a.runner.Fire(ctx, p, a.w, subject)
 }
 
@@ -168,8 +169,16 @@ func (a *acquisition) markActive(ctx context.Context) error {
 	c, err := a.store.UpdateClaim(context.WithoutCancel(ctx), activation)
 	if err == nil {
 		a.claim = c
+		a.notifyActivated(c)
 	}
 	return err
+}
+
+// notifyActivated calls Activated.
+func (s *Service) notifyActivated(c Claim) {
+	if s.Activated != nil {
+		s.Activated(c)
+	}
 }
 
 // fail records that the claim failed, and has its container destroyed. A claim
@@ -195,6 +204,7 @@ func (a *acquisition) fail(workCtx context.Context, cause error) (Claim, bool, e
 	if errors.Is(err, pool.ErrConflict) {
 		c, err = a.store.Claim(ctx, a.claim.ID)
 		if err == nil && c.State == Active {
+			a.notifyActivated(c)
 			return c, true, nil
 		}
 		cause = ErrAborted // it was released on another server

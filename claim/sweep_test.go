@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	goruntime "runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -70,13 +71,14 @@ func TestStoreOutage(t *testing.T) {
 		restore()
 		synctest.Wait()
 
-		before := countGoroutines()
+		before, _ := goroutines()
 		for i := range 3000 {
 			_, _, err := claims.Claim(ctx, claim.Request{Workload: "w", Tenant: fmt.Sprint("t", i)})
 			require.ErrorIs(t, err, errStoreDown)
 		}
 		synctest.Wait()
-		require.Less(t, countGoroutines(), before+10)
+		after, stacks := goroutines()
+		require.Less(t, after, before+10, "%s", stacks)
 		calls := db.calls.Load()
 		<-time.After(time.Minute)
 		require.LessOrEqual(t, db.calls.Load()-calls, int64(61))
@@ -90,15 +92,18 @@ func TestStoreOutage(t *testing.T) {
 	})
 }
 
-// countGoroutines returns the number of goroutines. The runtime may count some that
-// have just exited, so it is the least of several counts.
-func countGoroutines() int {
-	least := goruntime.NumGoroutine()
-	for range 100 {
-		goruntime.Gosched()
-		least = min(least, goruntime.NumGoroutine())
+// goroutines returns how many goroutines there are, and their stacks. It does not
+// use runtime.NumGoroutine, which counts hundreds that have exited while the garbage
+// collector frees their stacks.
+func goroutines() (n int, stacks string) {
+	buf := make([]byte, 1<<20)
+	for size := goruntime.Stack(buf, true); ; size = goruntime.Stack(buf, true) {
+		if size < len(buf) {
+			stacks = string(buf[:size])
+			return strings.Count("\n"+stacks, "\ngoroutine "), stacks
+		}
+		buf = make([]byte, 2*len(buf))
 	}
-	return least
 }
 
 // The sweep does not fail a claim in progress, however long it takes.

@@ -13,15 +13,17 @@ var ErrNoResponse = errors.New("no answer")
 type Error struct {
 	Type             string            `json:"type"` // the code as a URN
 	Title            string            `json:"title"`
-	Status           int               `json:"status"`           // of HTTP
-	Code             Code              `json:"code"`             // empty when something else than Hostler answered
-	Detail           string            `json:"detail"`           // what went wrong this time
-	Instance         string            `json:"instance"`         // the id of the request, which the server's log has
-	Reason           string            `json:"reason,omitempty"` // of CodePoolExhausted and CodePoolNotReady
-	Claim            string            `json:"claim,omitempty"`  // that failed, or could not be released
-	Step             string            `json:"step,omitempty"`   // at which the claim failed
-	Run              *Run              `json:"run,omitempty"`    // of CodeHookFailed: the attempt that failed
-	ValidationErrors []ValidationError `json:"errors,omitempty"` // of CodeInvalidRequest and CodeInvalidWorkload
+	Status           int               `json:"status"`                    // of HTTP
+	Code             Code              `json:"code"`                      // empty when something else than Hostler answered
+	Detail           string            `json:"detail"`                    // what went wrong this time
+	Instance         string            `json:"instance"`                  // the id of the request, which the server's log has
+	Reason           string            `json:"reason,omitempty"`          // of CodePoolExhausted and CodePoolNotReady
+	Claim            string            `json:"claim,omitempty"`           // that failed, or could not be released
+	Dropped          int64             `json:"dropped,omitempty"`         // of CodeRateLimited: how many events of the claim so far
+	Step             string            `json:"step,omitempty"`            // at which the claim failed
+	Run              *Run              `json:"run,omitempty"`             // of CodeHookFailed: the attempt that failed
+	CurrentVersion   *int64            `json:"current_version,omitempty"` // of CodeVersionConflict; 0 when there is no value
+	ValidationErrors []ValidationError `json:"errors,omitempty"`          // of CodeInvalidRequest and CodeInvalidWorkload
 
 	// RetryAfter is when to try again; 0 when the server does not say.
 	RetryAfter time.Duration `json:"-"`
@@ -57,7 +59,9 @@ const (
 	CodeSnapshotNotFound     Code = "snapshot_not_found"
 	CodeDeliveryNotFound     Code = "delivery_not_found"
 	CodeEventHookNotFound    Code = "event_hook_not_found"
+	CodeWaitNotFound         Code = "wait_not_found"
 	CodeEventRemoved         Code = "event_removed"
+	CodeMemoryNotFound       Code = "memory_not_found"
 	CodeMethodNotAllowed     Code = "method_not_allowed"
 	CodeRequestTimeout       Code = "request_timeout"
 	CodeConflict             Code = "conflict"
@@ -66,10 +70,16 @@ const (
 	CodeClaimReleasing       Code = "claim_releasing"
 	CodeClaimNotActive       Code = "claim_not_active"
 	CodeClaimHeld            Code = "claim_exists"
+	CodeWaitExists           Code = "wait_exists"
 	CodeNoSync               Code = "sync_not_configured"
+	CodeMemoryNotShared      Code = "memory_not_shared"
+	CodeMemoryFull           Code = "memory_full"
+	CodeVersionConflict      Code = "version_conflict"
+	CodeRateLimited          Code = "rate_limited"
 	CodePayloadTooLarge      Code = "payload_too_large"
 	CodeUnsupportedMediaType Code = "unsupported_media_type"
 	CodePoolExhausted        Code = "pool_exhausted"
+	CodeTooManyWaits         Code = "too_many_waits"
 	CodeInternal             Code = "internal"
 	CodeHookFailed           Code = "hook_failed"
 	CodeStartFailed          Code = "start_failed"

@@ -14,8 +14,9 @@ import (
 	"time"
 )
 
-// EventType names what happened: the thing, a dot, the verb. docs/api.md lists
-// the types.
+// EventType names what happened: the thing, a dot, the verb. docs/events.md lists
+// the types of Hostler. Those that tenants' programs publish begin with agent. or
+// custom.
 type EventType string
 
 // The types of events.
@@ -46,6 +47,17 @@ const (
 	EventClaimStateLost      EventType = "claim.state_lost"
 	EventClaimReleased       EventType = "claim.released"
 	EventClaimReleaseFailed  EventType = "claim.release_failed"
+	EventWaitRequested       EventType = "wait.requested"
+	EventWaitStarted         EventType = "wait.started"
+	EventWaitSignalReceived  EventType = "wait.signal_received"
+	EventWaitSignalled       EventType = "wait.signalled"
+	EventWaitExpired         EventType = "wait.expired"
+	EventWaitExtended        EventType = "wait.extended"
+	EventWaitRetried         EventType = "wait.retried"
+	EventWaitTimedOut        EventType = "wait.timed_out"
+	EventWaitEscalated       EventType = "wait.escalated"
+	EventWaitAborted         EventType = "wait.aborted"
+	EventWaitCancelled       EventType = "wait.cancelled"
 	EventHookStarted         EventType = "hook.started"
 	EventHookCompleted       EventType = "hook.completed"
 	EventHookFailed          EventType = "hook.failed"
@@ -57,6 +69,8 @@ const (
 	EventSyncStarted         EventType = "sync.started"
 	EventSyncCompleted       EventType = "sync.completed"
 	EventSyncFailed          EventType = "sync.failed"
+
+	EventAgentActivityChanged EventType = "agent.activity_changed"
 )
 
 // LogTruncated is the type of a line of a stream that stands for events that
@@ -77,6 +91,10 @@ type Event struct {
 	Depth     int             `json:"depth,omitempty"` // 1: a delivery to an event hook caused it
 	Message   string          `json:"message"`
 	Data      json.RawMessage `json:"data,omitempty"` // details, by type
+	// Untrusted is whether a tenant's program published it: its data is whatever
+	// that sent. Priority is nil for the other events.
+	Untrusted bool `json:"untrusted,omitempty"`
+	Priority  *int `json:"priority,omitempty"`
 }
 
 // FollowedEvent is one line of a stream of events.
@@ -100,6 +118,9 @@ type EventFilter struct {
 	Tenant    string
 	Claim     string
 	Point     string
+	// Of the events that tenants' programs published: the lowest priority.
+	MinPriority int
+	Untrusted   *bool // only those that tenants' programs published, or only the others
 }
 
 // EventQuery selects events and where to begin. Without After and
@@ -111,8 +132,15 @@ type EventQuery struct {
 }
 
 func (q EventQuery) values() url.Values {
-	return values("type", joined(q.Types), "workload", q.Workload, "container", q.Container,
+	v := values("type", joined(q.Types), "workload", q.Workload, "container", q.Container,
 		"tenant", q.Tenant, "claim", q.Claim, "point", q.Point, "after", q.After, "since", q.Since)
+	if q.MinPriority > 0 {
+		v.Set("min_priority", strconv.Itoa(q.MinPriority))
+	}
+	if q.Untrusted != nil {
+		v.Set("untrusted", strconv.FormatBool(*q.Untrusted))
+	}
+	return v
 }
 
 // Events reads one page of events, of limit items at most.

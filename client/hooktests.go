@@ -88,7 +88,8 @@ type LiveTest struct {
 
 // TestHooks runs the hooks of a point once in the container of an active claim.
 // The runs are recorded as tests. The claim does not change, but what the hooks do
-// they do: the call is made once, also if its response is lost.
+// they do: the call is made once, also if its response is lost. While another test
+// of the claim is running, the error has CodeConflict.
 func (c *Client) TestHooks(ctx context.Context, claim string, point Point) (LiveTest, error) {
 	body, err := json.Marshal(map[string]Point{"point": point})
 	if err != nil {

@@ -7,12 +7,15 @@ type Point string
 
 // The points of hooks.
 const (
-	PreStart   Point = "pre_start"
-	PostStart  Point = "post_start"
-	PostCreate Point = "post_create"
-	PostClaim  Point = "post_claim"
-	PreRelease Point = "pre_release"
-	PreDestroy Point = "pre_destroy"
+	PreStart    Point = "pre_start"
+	PostStart   Point = "post_start"
+	PostCreate  Point = "post_create"
+	PostClaim   Point = "post_claim"
+	WaitStart   Point = "wait_start"
+	WaitSignal  Point = "wait_signal"
+	WaitTimeout Point = "wait_timeout"
+	PreRelease  Point = "pre_release"
+	PreDestroy  Point = "pre_destroy"
 )
 
 // RunState is how an attempt of a hook ended.
@@ -49,6 +52,7 @@ type Run struct {
 	Point     Point      `json:"point"`
 	Event     string     `json:"event,omitempty"` // the type of the event that an event hook ran for
 	Seq       int64      `json:"seq,omitempty"`   // the place of that event in the log
+	Wait      string     `json:"wait,omitempty"`  // at a point of a wait: its id, a dot, and the round
 	Hook      string     `json:"hook"`
 	Index     int        `json:"index"` // of the hook within its point, from 0
 	Action    string     `json:"action"`

@@ -190,10 +190,14 @@ type Claim struct {
 	FailureReason FailureReason `json:"failure_reason,omitempty"`
 	FailedAt      *time.Time    `json:"failed_at,omitempty"`
 	RetryAt       *time.Time    `json:"retry_at,omitempty"`
+	Waits         int           `json:"waits,omitempty"`   // that are open
 	Discard       bool          `json:"discard,omitempty"` // nothing of what the tenant left is kept
 	CreatedAt     time.Time     `json:"created_at"`
 	ActiveAt      *time.Time    `json:"active_at,omitempty"`
 	TouchedAt     *time.Time    `json:"touched_at,omitempty"`
+	Activity      string        `json:"activity,omitempty"`      // what the tenant's program reported to do
+	ActivityTool  string        `json:"activity_tool,omitempty"` // the tool that it reported to use: untrusted
+	ActivityAt    *time.Time    `json:"activity_at,omitempty"`   // when that last changed
 	// IdleExpiresAt is when it is released unless it is touched or its tenant
 	// changes files, for pools with a claim_idle_ttl.
 	IdleExpiresAt *time.Time `json:"idle_expires_at,omitempty"`

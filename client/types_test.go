@@ -21,7 +21,9 @@ import (
 	"github.com/hostler/hostler/delivery"
 	"github.com/hostler/hostler/doctor"
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/memory"
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/publish"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -42,6 +44,13 @@ func TestTypesAreTheServers(t *testing.T) {
 		{client.Replayed{}, api.Replayed{}},
 		{client.FollowedEvent{}, api.FollowedEvent{}},
 		{client.EventPage{}, api.EventPage{}},
+		{client.MemoryItem{}, memory.Item{}},
+		{client.MemoryValue{}, memory.Value{}},
+		{client.MemoryDeleted{}, memory.Deleted{}},
+		{client.Publication{}, publish.Request{}},
+		{client.Published{}, publish.Response{}},
+		{client.ActivityReport{}, publish.ActivityRequest{}},
+		{client.Activity{}, publish.ActivityResponse{}},
 		{client.Synced{}, api.Synced{}},
 		{client.Snapshot{}, api.Snapshot{}},
 		{client.Report{}, doctor.Report{}},
@@ -98,6 +107,7 @@ func TestConstantsAreTheServers(t *testing.T) {
 		texts([]client.Source{client.SourceFresh, client.SourceAffinity, client.SourceRecycled}))
 	require.Equal(t, texts([]pool.Health{pool.Healthy, pool.Unhealthy, pool.Exited}),
 		texts([]client.Health{client.Healthy, client.Unhealthy, client.Exited}))
+	require.Equal(t, texts(memory.Levels()), texts([]client.MemoryLevel{client.MemoryOfClaim, client.MemoryOfTenant, client.MemoryOfWorkload}))
 	require.Equal(t, string(api.LogTruncated), string(client.LogTruncated))
 }
 

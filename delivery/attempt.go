@@ -105,7 +105,7 @@ func (s *Service) occasion(ctx context.Context, d Delivery) (o occasion, reason 
 	}
 	o.attempt, err = s.o.Attempt(ctx, h.Hook, o.run, a.w, runner.Envelope{
 		Type: string(e.Type), Timestamp: e.Time, Seq: e.Seq, Workload: e.Workload,
-		Container: e.Container, Claim: e.Claim, Tenant: e.Tenant, Message: e.Message, Data: e.Data,
+		Container: e.Container, Claim: e.Claim, Tenant: e.Tenant, Message: e.Message, Data: e.Data, Untrusted: e.Untrusted,
 	})
 	return o, "", err
 }
@@ -218,8 +218,8 @@ var errStopped = errors.New("the server stopped while it ran")
 // become an unknown one.
 func (s *Service) end(ctx context.Context, o occasion, res runner.Result) error {
 	now := time.Now()
-	run, res := withResult(o.run, res, now)
-	run.Values = res.Captured
+	res = confirmed(res)
+	run := runner.Ended(o.run, res, now)
 	d := next(o, run, res, s.o.Executors.Of(run.Kind).Ending(run), now)
 	s.taint(ctx, d, run, res)
 	t := Transition{Delivery: d, From: []State{Running}, Run: &run}
@@ -242,18 +242,13 @@ func (s *Service) end(ctx context.Context, o occasion, res runner.Result) error 
 	}
 }
 
-// withResult returns a run with its result, and the result. A canceled command whose
+// confirmed returns a result that the record may have. A canceled command whose
 // end the container did not confirm has no known outcome.
-func withResult(run hooks.Run, res runner.Result, now time.Time) (hooks.Run, runner.Result) {
+func confirmed(res runner.Result) runner.Result {
 	if res.State == hooks.Cancelled && errors.Is(res.Err, runtime.ErrUnavailable) {
 		res.State = hooks.Unknown
 	}
-	run.EndedAt, run.Duration = &now, float64(now.Sub(run.StartedAt).Microseconds())/1000
-	run.State, run.Detail, run.Warnings, run.Stdout, run.Stderr = res.State, res.Detail, res.Warnings, res.Stdout, res.Stderr
-	if res.Err != nil {
-		run.Error = res.Err.Error()
-	}
-	return run, res
+	return res
 }
 
 // taint has the container destroyed if a command may still run in it, or still

@@ -14,6 +14,7 @@ import (
 	"github.com/hostler/hostler/delivery"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/hooks/runner"
+	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/store"
 )
 
@@ -93,5 +94,36 @@ func TestAttemptsAtOnce(t *testing.T) {
 		for _, d := range r.deliveries() {
 			require.Contains(t, d, " succeeded")
 		}
+	})
+}
+
+// A workload whose many receivers hang delays another workload's only until the
+// first of its attempts ends.
+func TestWorkloadsShareSlots(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.executor.end(func(ctx context.Context, a runner.Attempt) runner.Result {
+			if a.Workload == "web" {
+				<-time.After(time.Duration(len(a.Hook)) * time.Second)
+			}
+			return runner.Result{State: hooks.Succeeded}
+		})
+		var all []hooks.EventHook
+		for i := range 100 {
+			all = append(all, request(fmt.Sprintf("h%0*d", 2+i, i), "pool")) // each a second longer
+		}
+		r.start()
+		r.apply(all...)
+		r.record(activity.PoolWarning, "a")
+		r.hooks.set("other", []hooks.EventHook{request("h", "pool")})
+		require.NoError(t, r.db.PutWorkload(t.Context(), pool.Record{
+			ID: "other", Revision: "r", MaxSize: 1, EventHooks: map[string]int64{"h": pool.NewEventHook},
+		}, activity.Event{Type: activity.WorkloadApplied}))
+		require.NoError(t, r.db.Append(t.Context(), activity.Event{Type: activity.PoolWarning, Workload: "other", Container: "z"}))
+		<-time.After(3500 * time.Millisecond) // one has ended
+		synctest.Wait()
+		others, err := r.db.Deliveries(t.Context(), delivery.Filter{Workload: "other"})
+		require.NoError(t, err)
+		require.Len(t, others, 1)
+		require.Equal(t, delivery.Succeeded, others[0].State)
 	})
 }

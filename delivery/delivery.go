@@ -88,6 +88,9 @@ type Key struct{ Workload, Hook, Lane string }
 // group is the hook, of all lanes.
 func (k Key) group() string { return k.Workload + "/" + k.Hook }
 
+// owner is the workload.
+func (k Key) owner() string { return k.Workload }
+
 // Priorities of events.
 const (
 	// PriorityOwn is that of the events of Hostler.
@@ -126,6 +129,9 @@ var (
 	// ErrClaimPending indicates that a command must not start yet: the claim of
 	// its event is not active, or the container is being created.
 	ErrClaimPending = errors.New("the claim of the event is not active yet")
+	// ErrTestRunning indicates that a test must not start: another one of the same
+	// claim is running.
+	ErrTestRunning = errors.New("another test of hooks is running in the claim")
 )
 
 // Change is a change of the queue that follows from an event: a new delivery,
@@ -135,7 +141,7 @@ type Change struct {
 	Add Delivery
 	// Debounce, if it is not 0, has the event take the place of the one that
 	// waits with the same key and type. It is then due once Debounce has passed
-	// without another one, and after maxWindows times that in any case.
+	// without another one, and after MaxWindows times that in any case.
 	Debounce time.Duration
 	// Flush is a key whose debounced deliveries are due now, and of whose events no
 	// later one takes the place. It is the zero Key if there is a new delivery.

@@ -196,27 +196,45 @@ func TestTakeoverLeavesDeliveries(t *testing.T) {
 	})
 }
 
-// The removal of a container waits for the command of an event hook in it: one
-// hook runs in a container at a time.
+// The removal of a container waits for the command of an event hook in it, which
+// it ends: one hook runs in a container at a time, and the outcome is known.
 func TestRemovalAwaitsCommands(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := flowtest.New(t)
-		defer deliverOn(t, h)()
-		h.Apply(flowtest.Edit(commandWorkload, "claim.activated], command: [sleep, 20m], timeout: 2m, grace: 0s", "container.created], command: [box, ignore-term], timeout: 2m, grace: 10s") +
-			"  pre_destroy: [{ command: [box, echo, bye] }]\n")
-		h.AwaitIdle("w", 1)
-		<-time.After(time.Second)
-		synctest.Wait()
-		d := deliveriesOf(t, h)[0]
-		require.Equal(t, delivery.Running, d.State)
-		require.NoError(t, h.Pools.DestroyContainer(t.Context(), d.Container, false))
-		<-time.After(time.Minute)
-		synctest.Wait()
-		runs, err := h.DB.Runs(t.Context(), hooks.RunFilter{Container: d.Container})
-		require.NoError(t, err)
-		require.Len(t, runs, 2)
-		require.Equal(t, hooks.Cancelled, runs[0].State)
-		require.Equal(t, hooks.Succeeded, runs[1].State)
-		require.False(t, runs[1].StartedAt.Before(*runs[0].EndedAt), "%s: both run at once", runs[1].StartedAt)
-	})
+	for event, isForced := range map[string]bool{"container.created": false, "claim.activated": true} {
+		for _, preDestroy := range []string{"", "  pre_destroy: [{ command: [box, echo, bye] }]\n", "  pre_destroy: [{ builtin: log }]\n"} {
+			synctest.Test(t, func(t *testing.T) {
+				h := flowtest.New(t)
+				defer deliverOn(t, h)()
+				h.Apply(flowtest.Edit(commandWorkload, "claim.activated], command: [sleep, 20m], timeout: 2m, grace: 0s", event+"], command: [box, ignore-term], timeout: 2m, grace: 10s") +
+					preDestroy)
+				h.AwaitIdle("w", 1)
+				if isForced {
+					h.Claim("w", "ann")
+				}
+				<-time.After(time.Second)
+				synctest.Wait()
+				d := deliveriesOf(t, h)[0]
+				require.Equal(t, delivery.Running, d.State)
+				begin := time.Now()
+				require.NoError(t, h.Pools.DestroyContainer(t.Context(), d.Container, isForced))
+				<-time.After(time.Minute)
+				synctest.Wait()
+				runs, err := h.DB.Runs(t.Context(), hooks.RunFilter{Container: d.Container})
+				require.NoError(t, err)
+				require.Equal(t, hooks.Cancelled, runs[0].State, "%s, %q", event, preDestroy)
+				require.Equal(t, 10*time.Second, runs[0].EndedAt.Sub(begin).Truncate(time.Second), "its grace period")
+				d, err = h.DB.Delivery(t.Context(), d.ID)
+				require.NoError(t, err)
+				require.Equal(t, delivery.Discarded, d.State)
+				_, err = h.RT.Status(t.Context(), d.Container)
+				require.ErrorIs(t, err, runtime.ErrNotFound)
+				if preDestroy == "" {
+					require.Len(t, runs, 1)
+					return
+				}
+				require.Len(t, runs, 2)
+				require.Equal(t, hooks.Succeeded, runs[1].State)
+				require.False(t, runs[1].StartedAt.Before(*runs[0].EndedAt), "%s: both run at once", runs[1].StartedAt)
+			})
+		}
+	}
 }

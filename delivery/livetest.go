@@ -19,8 +19,12 @@ import (
 //
 // If ctx ends, the command that runs is ended. The runs so far are returned with
 // an error. ErrClaimEnded and ErrClaimPending are those of a claim that is not
-// active.
+// active, and ErrTestRunning of one that is being tested.
 func (s *Service) Test(ctx context.Context, p hooks.Point, subject runner.Subject) ([]hooks.Run, error) {
+	if !s.beginTest(subject.Claim) {
+		return nil, ErrTestRunning
+	}
+	defer s.endTest(subject.Claim)
 	w, _, err := s.o.Workloads.Current(ctx, subject.Workload)
 	if err != nil {
 		return nil, err
@@ -54,6 +58,24 @@ func (s *Service) Test(ctx context.Context, p hooks.Point, subject runner.Subjec
 	return runs, nil
 }
 
+// beginTest reports whether no other test of the claim is running on this server.
+// The store refuses one that runs a hook on another server.
+func (s *Service) beginTest(claim string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tested[claim] {
+		return false
+	}
+	s.tested[claim] = true
+	return true
+}
+
+func (s *Service) endTest(claim string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.tested, claim)
+}
+
 // testSkipReason returns why a hook is not run, or "". ended is why the rest of
 // the point is skipped.
 func testSkipReason(h hooks.Hook, a runner.Attempt, ended string) string {
@@ -85,11 +107,10 @@ func (s *Service) runTest(ctx context.Context, h hooks.Hook, run hooks.Run, a ru
 		return run, err
 	}
 	a.Fence = permission.Fence
-	res := s.o.Executors.Of(run.Kind).Execute(work, a)
+	res := confirmed(s.o.Executors.Of(run.Kind).Execute(work, a))
 	maps.Copy(captured, res.Captured)
-	if run, res = withResult(run, res, time.Now()); runner.Stops(h, res) {
-		run.State, run.Stopped = hooks.Succeeded, true
-	}
+	run = runner.EndedAtPoint(h, run, res, time.Now())
+	run.Values = nil // no other run may have them
 	return run, s.recordTest(ctx, run)
 }
 

@@ -17,8 +17,10 @@ import (
 	"github.com/hostler/hostler/delivery"
 	"github.com/hostler/hostler/e2e/flowtest"
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/hooks/runner"
 	"github.com/hostler/hostler/internal/dispatch"
 	"github.com/hostler/hostler/runtime/fake"
+	"github.com/hostler/hostler/store"
 )
 
 const testedWorkload = `
@@ -131,6 +133,124 @@ func TestLiveTestAndRelease(t *testing.T) {
 		final, err := h.DB.Claim(t.Context(), c.ID)
 		require.NoError(t, err)
 		require.Equal(t, claim.Released, final.State)
+	})
+}
+
+// One test of a claim runs at a time, on all servers.
+func TestLiveTestsDoNotOverlap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		s := serviceOn(h, h.DB, nil)
+		unblock := make(chan struct{})
+		h.RT.AddProgram("long", func(context.Context, *fake.Proc) int { <-unblock; return 0 })
+		h.Apply(flowtest.Edit(testedWorkload, "[box, echo, one]", "[long]"))
+		h.AwaitIdle("w", 1)
+		c := h.Claim("w", "ann")
+		held, err := h.DB.Claim(t.Context(), c.ID)
+		require.NoError(t, err)
+		var first errgroup.Group
+		first.Go(func() error {
+			_, err := s.Test(t.Context(), hooks.PreRelease, held.Subject())
+			return err
+		})
+		synctest.Wait()
+		for _, other := range []*delivery.Service{s, serviceOn(h, h.DB, nil)} {
+			_, err = other.Test(t.Context(), hooks.PreRelease, held.Subject())
+			require.ErrorIs(t, err, delivery.ErrTestRunning)
+		}
+		close(unblock)
+		require.NoError(t, first.Wait())
+		runs, err := s.Test(t.Context(), hooks.PreRelease, held.Subject())
+		require.NoError(t, err)
+		require.Len(t, runs, 5)
+	})
+}
+
+// A test does not begin between two hooks of another one on the same server.
+func TestLiveTestIsWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		db := &betweenHooks{DB: h.DB}
+		s := serviceOn(h, db, nil)
+		h.Apply(testedWorkload)
+		h.AwaitIdle("w", 1)
+		c := h.Claim("w", "ann")
+		held, err := h.DB.Claim(t.Context(), c.ID)
+		require.NoError(t, err)
+		db.between = func() error {
+			_, err := s.Test(t.Context(), hooks.PreRelease, held.Subject())
+			return err
+		}
+		_, err = s.Test(t.Context(), hooks.PreRelease, held.Subject())
+		require.NoError(t, err)
+		require.ErrorIs(t, db.err, delivery.ErrTestRunning)
+	})
+}
+
+// betweenHooks calls a function after the end of the first run of a test.
+type betweenHooks struct {
+	*store.DB
+	between func() error
+	err     error
+}
+
+func (s *betweenHooks) RunEnded(ctx context.Context, r hooks.Run) error {
+	err := s.DB.RunEnded(ctx, r)
+	if call := s.between; call != nil {
+		s.between = nil
+		s.err = call()
+	}
+	return err
+}
+
+// What a test captures is for its later hooks, and for no other run.
+func TestLiveTestCaptures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply(flowtest.Edit(testedWorkload, "first, command: [box, echo, one]", "first, http: { url: http://x.example/, capture: { KEY: $.id } }"))
+		h.AwaitIdle("w", 1)
+		c := h.Claim("w", "ann")
+		held, err := h.DB.Claim(t.Context(), c.ID)
+		require.NoError(t, err)
+		x := &fakeExecutor{result: func(context.Context, runner.Attempt) runner.Result {
+			return runner.Result{State: hooks.Succeeded, Captured: map[string]string{"KEY": "k-1"}}
+		}}
+		s := delivery.New(h.DB, delivery.Options{
+			Workloads: h.Pools.Catalog, Executors: runner.Executors{hooks.KindHTTP: x, hooks.KindCommand: x},
+			TestAttempt: flowtest.HookRunner(h.RT, h.DB, nil).TestAttempt, Log: slog.New(slog.DiscardHandler),
+		})
+		runs, err := s.Test(t.Context(), hooks.PreRelease, held.Subject())
+		require.NoError(t, err)
+		require.NotEmpty(t, runs)
+		key, _ := x.attempts[1].Lookup("KEY")
+		require.Equal(t, "k-1", key.Text)
+		captured, err := h.DB.Runs(t.Context(), hooks.RunFilter{Captured: true})
+		require.NoError(t, err)
+		require.Empty(t, captured)
+	})
+}
+
+// An executor that panics ends an attempt with an unknown outcome: that of a
+// delivery, which is attempted again, and that of a test.
+func TestExecutorPanics(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.start()
+		r.apply(request("h", "pool"))
+		r.executor.end(func(_ context.Context, a runner.Attempt) runner.Result {
+			if a.Attempt == 1 {
+				panic("a bug")
+			}
+			return runner.Result{State: hooks.Succeeded}
+		})
+		r.record(activity.PoolWarning, "a")
+		runs, err := r.db.Run(t.Context(), r.only().ID)
+		require.NoError(t, err)
+		require.Len(t, runs, 1)
+		require.Equal(t, hooks.Unknown, runs[0].State)
+		require.Equal(t, "panic: a bug", runs[0].Error)
+		<-time.After(time.Minute)
+		synctest.Wait()
+		require.Equal(t, delivery.Succeeded, r.only().State)
 	})
 }
 

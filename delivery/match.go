@@ -86,8 +86,17 @@ func endingLanes(e activity.Event) []string {
 func newDelivery(h hooks.EventHook, e activity.Event) Delivery {
 	return Delivery{
 		ID: uuid.Must(uuid.NewV7()).String(), Workload: e.Workload, Hook: h.Name, Lane: laneOf(e),
-		Seq: e.Seq, Event: e.Type, Container: e.Container, Claim: e.Claim, Tenant: e.Tenant, Priority: PriorityOwn,
+		Seq: e.Seq, Event: e.Type, Container: e.Container, Claim: e.Claim, Tenant: e.Tenant, Priority: priorityOf(e),
 	}
+}
+
+// priorityOf returns the priority of an event, in the order in which events are
+// kept under pressure.
+func priorityOf(e activity.Event) int {
+	if e.Priority != nil {
+		return min(*e.Priority, MaxTenantPriority)
+	}
+	return PriorityOwn
 }
 
 // laneOf returns the lane of an event.

@@ -41,6 +41,9 @@ const (
 	// maxPerWorkload is how many deliveries of a workload may wait before those of
 	// tenants' events are discarded.
 	maxPerWorkload = 100_000
+	// maxPerTenant is how many deliveries of the events that a tenant's programs
+	// published may wait in a workload, so that one tenant does not fill its queue.
+	maxPerTenant = 10_000
 	// pendingDelay is the time between two checks whether a claim has become
 	// active, for a command that waits for it.
 	pendingDelay = time.Second
@@ -90,6 +93,7 @@ type Service struct {
 	isActive bool       // a workload may have event hooks
 	leads    bool       // Run is running
 	commands map[string]*command
+	tested   map[string]bool // the claims of which a test is running here
 }
 
 // pass is one thing that is done for all deliveries.
@@ -111,10 +115,10 @@ type command struct {
 func New(store Store, o Options) *Service {
 	retries := backoff.Policy{Min: 100 * time.Millisecond, Max: 10 * time.Second, Jitter: 0.2}
 	s := &Service{
-		store: store, o: o, log: o.Log, isActive: true, commands: map[string]*command{},
-		passes: workqueue.New(workqueue.Options[pass]{Backoff: retries}),
+		store: store, o: o, log: o.Log, isActive: true, commands: map[string]*command{}, tested: map[string]bool{},
+		passes: workqueue.New(workqueue.Options[pass]{Backoff: retries, Log: o.Log}),
 		keys: workqueue.New(workqueue.Options[Key]{
-			Group: Key.group, PerGroup: perHook, Reserved: reservedFree, Backoff: retries,
+			Group: Key.group, Owner: Key.owner, PerGroup: perHook, Reserved: reservedFree, Backoff: retries, Log: o.Log,
 		}),
 	}
 	s.applied.workloads = o.Workloads
@@ -238,12 +242,12 @@ func (s *Service) list(ctx context.Context) error {
 // events that a full queue cannot hold.
 func (s *Service) sweep(ctx context.Context) error {
 	for {
-		excess, err := s.store.ExcessDeliveries(ctx, time.Now().Add(-maxAge), maxPerWorkload, batchSize)
+		excess, err := s.store.ExcessDeliveries(ctx, time.Now().Add(-maxAge), maxPerWorkload, maxPerTenant, batchSize)
 		if err != nil {
 			return err
 		}
 		for _, d := range excess {
-			reason := "the queue of the workload is full"
+			reason := "the queue of the workload, or of the tenant, is full"
 			if time.Since(d.CreatedAt) >= maxAge {
 				reason = "it has waited for " + maxAge.String()
 			}

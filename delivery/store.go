@@ -30,11 +30,12 @@ type Outbox interface {
 	// AddDeliveries makes changes that follow from no new event, and writes the
 	// events.
 	AddDeliveries(ctx context.Context, changes []Change, events ...activity.Event) error
-	// ExcessDeliveries returns at most limit deliveries that wait and are to be
-	// discarded: those that were added before a time and, of each workload with
-	// more than perWorkload live ones, as many of tenants' events, those of the
-	// lowest priority first.
-	ExcessDeliveries(ctx context.Context, before time.Time, perWorkload, limit int) ([]Delivery, error)
+	// ExcessDeliveries returns deliveries that wait and are to be discarded, at most
+	// limit of each queue: those that were added before a time; of each tenant with
+	// more than perTenant live ones of tenants' events in a workload, as many; and, if
+	// there are none of these, of each workload with more than perWorkload live ones
+	// as many of tenants' events. Those of the lowest priority come first.
+	ExcessDeliveries(ctx context.Context, before time.Time, perWorkload, perTenant, limit int) ([]Delivery, error)
 	// DeliveryStatus returns the state of the queue.
 	DeliveryStatus(ctx context.Context) (Status, error)
 }
@@ -56,7 +57,8 @@ type Records interface {
 	// event; else ErrEventRemoved.
 	UpdateDelivery(ctx context.Context, t Transition) (Permission, error)
 	// StartTest adds the run of a test in state Running, if its claim is active and
-	// has the container; else ErrClaimEnded or ErrClaimPending. The next flow of the
+	// has the container; else ErrClaimEnded or ErrClaimPending. While a run of a test
+	// of the claim is running it returns ErrTestRunning. The next flow of the
 	// container waits for the run. RunEnded ends it, and RunSkipped adds one that was
 	// skipped, as hooks.Recorder specifies.
 	StartTest(ctx context.Context, r hooks.Run) (Permission, error)

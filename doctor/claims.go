@@ -179,8 +179,12 @@ func (v *examination) timeout(ctx context.Context, r hooks.Run) time.Duration {
 		return hooks.MaxTimeout
 	}
 	w, _, err := v.Catalog.Revision(ctx, r.Workload, c.Revision)
-	if err != nil || r.Index >= len(w.Hooks[r.Point]) {
+	if err != nil {
 		return hooks.MaxTimeout
 	}
-	return w.Hooks[r.Point][r.Index].Timeout
+	list := w.HooksAt(r.Point, c.ImageHooks)
+	if r.Index >= len(list) {
+		return hooks.MaxTimeout
+	}
+	return list[r.Index].Timeout
 }

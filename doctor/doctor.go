@@ -19,6 +19,7 @@ import (
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/wait"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -46,6 +47,7 @@ type Records interface {
 	Claims(ctx context.Context, f claim.Filter) ([]claim.Claim, error)
 	Runs(ctx context.Context, f hooks.RunFilter) ([]hooks.Run, error)
 	Events(ctx context.Context, f activity.Filter, after int64, limit int) (activity.Page, error)
+	Waits(ctx context.Context, f wait.Filter) ([]wait.Wait, error)
 	Cursors(ctx context.Context) ([]activity.Cursor, error)
 }
 
@@ -86,6 +88,7 @@ var recordChecks = []check{
 	{"failing_pool", (*examination).failingPools},
 	{"stuck_hook", (*examination).stuckRuns},
 	{"stuck_cursor", (*examination).stuckCursors},
+	{"stuck_wait", (*examination).stuckWaits},
 }
 
 // examination is one run of all checks.

@@ -3,6 +3,7 @@ package doctor_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -246,3 +247,41 @@ func TestStoreUnavailableIsOneFinding(t *testing.T) {
 
 // advance advances the bubble's clock.
 func advance(d time.Duration) { <-time.After(d) }
+
+// The index of a run counts the hooks of the image first: each hook has its own
+// timeout. A hook of the image has the one of its point, bounded as the others.
+func TestStuckHookBehindImageHooks(t *testing.T) {
+	const hooked = file + "image_hooks: true\nstop_grace_period: 10s\nhooks: { post_claim: [{ name: own, command: [a], timeout: 5m }] }\n"
+	for name, k := range map[string]struct {
+		source string
+		run    hooks.Run
+		limit  time.Duration
+	}{
+		"of the image":            {hooked, hooks.Run{Point: hooks.PostClaim, Hook: "image:a", Index: 0}, 30 * time.Second},
+		"of the file":             {hooked, hooks.Run{Point: hooks.PostClaim, Hook: "own", Index: 1}, 5 * time.Minute},
+		"of the image at the end": {hooked, hooks.Run{Point: hooks.PreDestroy, Hook: "image:b", Index: 0}, 10 * time.Second},
+		"without image_hooks": {strings.Replace(hooked, "image_hooks: true", "", 1),
+			hooks.Run{Point: hooks.PostClaim, Hook: "own", Index: 0}, 5 * time.Minute},
+		"no such hook": {hooked, hooks.Run{Point: hooks.PostClaim, Hook: "own", Index: 2}, hooks.MaxTimeout},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := flowtest.NewStopped(t)
+				h.Apply(k.source)
+				record(h, pool.Creating)
+				list := []runtime.ImageHook{{Point: "post_claim", Path: "/a"}, {Point: "pre_destroy", Path: "/b"}}
+				_, err := h.DB.UpdateContainer(t.Context(), pool.Note("c1", pool.Creating, func(c *pool.Container) { c.ImageHooks = list }))
+				require.NoError(t, err)
+				k.run.ID, k.run.Attempt, k.run.Workload, k.run.Container, k.run.State, k.run.StartedAt = "r1", 1, "w", "c1", hooks.Running, time.Now()
+				require.NoError(t, h.DB.RunStarted(t.Context(), k.run))
+				isStuck := func() bool {
+					return slices.ContainsFunc(newDoctor(h, freeSpace).Examine(t.Context()).Findings, func(f doctor.Finding) bool { return f.Check == "stuck_hook" })
+				}
+				advance(k.limit + 50*time.Second)
+				require.False(t, isStuck())
+				advance(20 * time.Second)
+				require.True(t, isStuck())
+			})
+		})
+	}
+}

@@ -124,7 +124,7 @@ func importImage(host string) (string, error) {
 	for _, name := range []string{"box", "app", "hostler"} {
 		files[name] = filepath.Join(dir, name)
 	}
-	return importFiles(host, "programs", files)
+	return importFiles(host, "programs", withImageHooks(dir, files))
 }
 
 // importFiles creates an image of files of this machine.

@@ -1,9 +1,11 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -65,6 +67,47 @@ func (e *engine) get(ctx context.Context, path string, v any) error {
 		return fmt.Errorf("get %s from the engine: %s", path, res.Status)
 	}
 	return json.NewDecoder(res.Body).Decode(v)
+}
+
+// exec runs a command in a container as a user, as `docker exec -t` does, and
+// returns what it prints.
+func (e *engine) exec(ctx context.Context, container, user string, args ...string) (string, error) {
+	var created struct {
+		ID string `json:"Id"`
+	}
+	err := e.post(ctx, "/containers/hostler-"+container+"/exec", map[string]any{
+		"AttachStdout": true, "AttachStderr": true, "Tty": true, "User": user, "Cmd": args,
+	}, func(body io.Reader) error { return json.NewDecoder(body).Decode(&created) })
+	if err != nil {
+		return "", err
+	}
+	var out []byte
+	err = e.post(ctx, "/exec/"+created.ID+"/start", map[string]any{"Tty": true}, func(body io.Reader) (err error) {
+		out, err = io.ReadAll(body)
+		return err
+	})
+	return string(out), err
+}
+
+func (e *engine) post(ctx context.Context, path string, body any, read func(io.Reader) error) error {
+	encoded, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://engine"+path, bytes.NewReader(encoded))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	res, err := e.http.Do(r)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode >= http.StatusMultipleChoices {
+		return fmt.Errorf("post %s to the engine: %s", path, res.Status)
+	}
+	return read(res.Body)
 }
 
 // engineGet gets an object from the engine, which has to exist.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -239,8 +240,32 @@ func exampleFiles() (map[string]string, error) {
 		return nil, err
 	}
 	files := map[string]string{"app": filepath.Join(dir, "app"), "bin/app": filepath.Join(dir, "app"), "tmp/empty": os.DevNull}
-	for _, name := range []string{"sh", "cat", "sleep", "test", "touch", "wget"} {
+	for _, name := range []string{"sh", "awk", "cat", "date", "grep", "pkill", "sed", "sleep", "test", "touch", "truncate", "wc", "wget"} {
 		files["bin/"+name] = busybox
 	}
+	addWaiting(files, dir)
 	return files, nil
+}
+
+// addWaiting adds what scripts in CFN's form need: bash and jq of this machine with
+// their libraries, if there are any, and the programs of the example.
+func addWaiting(files map[string]string, dir string) {
+	files["box"] = filepath.Join(dir, "box")
+	for _, name := range waitingPrograms {
+		files[name] = filepath.Join(waitingDir, name)
+	}
+	for _, name := range []string{"bash", "jq"} {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			continue // the tests with such scripts skip
+		}
+		files["bin/"+name] = path
+		libraries, err := exec.Command("ldd", path).Output()
+		if err != nil {
+			continue // it is static
+		}
+		for _, library := range regexp.MustCompile(`/\S+\.so\S*`).FindAllString(string(libraries), -1) {
+			files[strings.TrimPrefix(library, "/")] = library
+		}
+	}
 }

@@ -18,7 +18,8 @@ import (
 // unreachedSteps are not in steps, because the workload of that test does not
 // have them.
 var unreachedSteps = map[string]string{
-	"create/seed": "a workload with sync is seeded by its claims",
+	"create/seed":        "a workload with sync is seeded by its claims",
+	"create/image_hooks": "the workload has no image_hooks",
 }
 
 var hookPoints = map[string]string{
@@ -39,11 +40,14 @@ func TestStepsAreComplete(t *testing.T) {
 	for _, name := range deliverySteps {
 		listed = append(listed, "delivery/"+name)
 	}
+	for _, name := range waitSteps {
+		listed = append(listed, "wait/"+name)
+	}
 	for step := range unreachedSteps {
 		listed = append(listed, step)
 	}
 	var found []string
-	for _, dir := range []string{"pool", "claim", "release", "snapshot", "delivery"} {
+	for _, dir := range []string{"pool", "claim", "release", "snapshot", "delivery", "wait"} {
 		files, err := filepath.Glob("../" + dir + "/*.go")
 		require.NoError(t, err)
 		for _, file := range files {

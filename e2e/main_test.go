@@ -66,6 +66,9 @@ var builtPrograms = sync.OnceValues(func() (string, error) {
 	if out, err := c.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the programs: %w: %s", err, out)
 	}
+	if err := os.WriteFile(filepath.Join(dir, "image-hook"), []byte(imageHook), 0o755); err != nil { //nolint:gosec // it is executed
+		return "", err
+	}
 	// A container's user may differ from the tests' user.
 	return dir, os.Chmod(dir, 0o755)
 })

@@ -61,7 +61,7 @@ var pushImages = sync.OnceValues(func() (pushedImages, error) {
 	cleanUpAtEnd(func(context.Context) error { r.Close(); return nil })
 	in := func(name string) string { return filepath.Join(dir, name) }
 	p := pushedImages{nothing: r.Ref(runID + "/nothing:1")}
-	if p.programs, err = r.Push(runID+"/programs:1", map[string]string{"box": in("box"), "app": in("app")}); err != nil {
+	if p.programs, err = r.Push(runID+"/programs:1", withImageHooks(dir, map[string]string{"box": in("box"), "app": in("app")})); err != nil {
 		return p, err
 	}
 	if files, err := exampleFiles(); err == nil { // the tests of examples skip without them

@@ -28,6 +28,23 @@ func TestEventHookMatches(t *testing.T) {
 		{"session.end", "claim.released", "", true},
 		{"log_append", "pool.created", "", true},
 		{"nothing", "pool.created", "", false},
+		{"agent", "agent.task_completed", "", true},
+		{"agent", "agents.x", "", false},
+		{"custom", "custom.deploy.done", "", true},
+		{"custom.deploy", "custom.deploy.done", "", false},
+		{"custom.deploy.done", "custom.deploy.done", "", true},
+		{"task-completed", "agent.task_completed", "", true},
+		{"response-complete", "agent.task_completed", "", true},
+		{"agent-end", "agent.task_completed", "", true},
+		{"activity_change", "agent.activity_changed", "", true},
+		{"limits-exceeded", "agent.limits_exceeded", "", true},
+		{"error", "agent.error", "", true},
+		{"agent-start", "agent.turn_started", "", true},
+		{"branch.create", "agent.turn_started", "", true},
+		{"prompt-submit", "agent.prompt_submitted", "", true},
+		{"notification", "agent.notification", "", true},
+		{"claim", "custom.claim.released", "", false},
+		{"session-end", "custom.claim.released", "", false},
 	}
 	for _, tt := range tests {
 		h := EventHook{On: []string{"workload.deleted", tt.on}}

@@ -62,6 +62,7 @@ const (
 const (
 	DefaultTimeout        = runtime.DefaultTimeout
 	DefaultRequestTimeout = 10 * time.Second
+	DefaultWaitTimeout    = 5 * time.Second // at the points of waits
 	MaxTimeout            = 10 * time.Minute
 	MaxRequestTimeout     = 2 * time.Minute
 	DefaultRetries        = 1

@@ -28,14 +28,14 @@ func TestErrorText(t *testing.T) {
 
 // The limits and defaults are promises to authors of files.
 func TestDefaults(t *testing.T) {
-	require.Equal(t, []time.Duration{30 * time.Second, 10 * time.Second, 10 * time.Minute, 2 * time.Minute},
-		[]time.Duration{DefaultTimeout, DefaultRequestTimeout, MaxTimeout, MaxRequestTimeout})
+	require.Equal(t, []time.Duration{30 * time.Second, 10 * time.Second, 5 * time.Second, 10 * time.Minute, 2 * time.Minute},
+		[]time.Duration{DefaultTimeout, DefaultRequestTimeout, DefaultWaitTimeout, MaxTimeout, MaxRequestTimeout})
 	require.Equal(t, []int{1, 5, 15, 25}, []int{DefaultRetries, MaxRetries, DefaultEventRetries, MaxEventRetries})
 }
 
 // Every point of the table is valid and documented.
 func TestPoints(t *testing.T) {
-	require.Len(t, Points(), 6)
+	require.Len(t, Points(), 9)
 	for _, r := range Points() {
 		require.True(t, r.Point.IsValid())
 		require.NotEmpty(t, r.Doc)

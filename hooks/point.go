@@ -11,8 +11,13 @@ const (
 	PostStart  Point = "post_start"
 	PostCreate Point = "post_create"
 	PostClaim  Point = "post_claim"
-	PreRelease Point = "pre_release"
-	PreDestroy Point = "pre_destroy"
+	// The points of waits. They are fired while the claim is active, once for each
+	// round of a wait.
+	WaitStart   Point = "wait_start"
+	WaitSignal  Point = "wait_signal"
+	WaitTimeout Point = "wait_timeout"
+	PreRelease  Point = "pre_release"
+	PreDestroy  Point = "pre_destroy"
 )
 
 // PointRule describes a point. It is the same for every workload. The runner,
@@ -35,6 +40,12 @@ type PointRule struct {
 	// AwaitsOthers reports whether a hook of another point may still run in the
 	// container when the point is fired. The point waits for it.
 	AwaitsOthers bool
+	// OfWait reports whether the point is one of a wait. It is fired only while the
+	// claim is active, for several waits at once, and more than once in a claim. It
+	// is canceled with its wait, by the release of the claim.
+	OfWait bool
+	// DefaultOnError is the on_error of a hook that has none; empty: Fail.
+	DefaultOnError OnError
 	// ResumedIn is the state of a record in which a server resumes the point after
 	// the server that fired it has terminated. In every other state, and if it is
 	// the zero Place, the running hook is recorded as Unknown.
@@ -88,6 +99,24 @@ var points = []PointRule{
 		Phase:          "running",
 		DefaultTimeout: DefaultTimeout, MaxTimeout: MaxTimeout,
 		Doc: "After a claimed container has the tenant's files and is healthy, before the claim request is answered. If it fails, the claim fails and the container is destroyed.",
+	},
+	{
+		Point: WaitStart, OfWait: true, ResumedIn: Place{OfClaim, "active"}, DefaultOnError: Continue,
+		Phase:          "running",
+		DefaultTimeout: DefaultWaitTimeout, MaxTimeout: MaxRequestTimeout,
+		Doc: "When a tenant's program begins to wait, before the clock of the wait starts. If it fails, the wait continues.",
+	},
+	{
+		Point: WaitSignal, OfWait: true, ResumedIn: Place{OfClaim, "active"}, DefaultOnError: Continue,
+		Phase:          "running",
+		DefaultTimeout: DefaultWaitTimeout, MaxTimeout: MaxRequestTimeout,
+		Doc: "After the signal for a wait, before the program that waits gets it. If it fails, the program gets the signal.",
+	},
+	{
+		Point: WaitTimeout, OfWait: true, ResumedIn: Place{OfClaim, "active"}, DefaultOnError: Continue,
+		Phase:          "running",
+		DefaultTimeout: DefaultWaitTimeout, MaxTimeout: MaxRequestTimeout,
+		Doc: "After the deadline of a wait. The output of its last hook may decide what becomes of the wait. If it fails, the wait's on_timeout decides.",
 	},
 	{
 		Point: PreRelease, MayBeStopped: true, ResumedIn: Place{OfClaim, "releasing"},

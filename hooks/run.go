@@ -39,6 +39,7 @@ type Run struct {
 	Point     Point    `json:"point" doc:"Empty if it is of an event hook."`
 	Event     string   `json:"event,omitempty" doc:"The type of the event that an event hook ran for; test. and the point if the run was a test."`
 	Seq       int64    `json:"seq,omitempty" doc:"The place of that event in the log."`
+	Wait      string   `json:"wait,omitempty" doc:"Of a run at a point of a wait: the wait's id, a dot, and the round."`
 	Hook      string   `json:"hook" doc:"The hook's name."`
 	Index     int      `json:"index" doc:"The index of the hook within the point, from 0."`
 	Kind      Kind     `json:"action"`
@@ -114,6 +115,7 @@ type RunFilter struct {
 	Claim     string
 	Tenant    string
 	Point     Point
+	Wait      string // as in Run
 	States    []RunState
 	After     string // only ids greater than this one
 	Limit     int    // max attempts; 0: no limit

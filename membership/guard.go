@@ -52,6 +52,18 @@ func (g guarded) Wipe(ctx context.Context, id string, fence int64) error {
 	return g.held(func() error { return g.Runtime.Wipe(ctx, id, fence) })
 }
 
+func (g guarded) ServeRequests(ctx context.Context, id string, fence int64, handle runtime.RequestHandler) error {
+	return g.held(func() error { return g.Runtime.ServeRequests(ctx, id, fence, handle) })
+}
+
+func (g guarded) ImageHooks(ctx context.Context, id string, points []string, fence int64) (found runtime.ImageHooks, err error) {
+	err = g.held(func() error {
+		found, err = g.Runtime.ImageHooks(ctx, id, points, fence)
+		return err
+	})
+	return found, err
+}
+
 func (g guarded) Exec(ctx context.Context, id string, cmd runtime.Command) (res runtime.Result, err error) {
 	err = g.held(func() error {
 		res, err = g.Runtime.Exec(ctx, id, cmd)

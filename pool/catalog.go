@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -138,6 +139,16 @@ func (c *Catalog) parse(r Record, version string) (*workload.Workload, error) {
 	}
 	c.parsed[key] = w
 	return w, nil
+}
+
+// ImageHooks returns the hooks of a container's image, as they were listed when it
+// was created; none while it is not on record.
+func (c *Catalog) ImageHooks(ctx context.Context, container string) ([]runtime.ImageHook, error) {
+	k, err := c.store.Container(ctx, container)
+	if errors.Is(err, ErrContainerNotFound) {
+		return nil, nil
+	}
+	return k.ImageHooks, err
 }
 
 // Node returns the node that a container runs on, or has run on, or "" while it is

@@ -64,6 +64,9 @@ type Container struct {
 	// EventCommands is whether a command of an event hook was ever started in it:
 	// the next flow ends it.
 	EventCommands bool `json:"-"`
+	// ImageHooks are the hooks of its image, if its workload has ImageHooks. They are
+	// written once, before the first of them runs and before any tenant.
+	ImageHooks []runtime.ImageHook `json:"-"`
 	// Protocol is the protocol version of its shim. It never changes.
 	Protocol  int       `json:"protocol" doc:"The protocol version of its shim: that of the server that created it."`
 	CreatedAt time.Time `json:"created_at"`

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/hostler/hostler/hooks"
@@ -103,7 +102,7 @@ func (f *Filler) cancelOutdated(r Record) (next time.Time) {
 
 // provision creates one container.
 func (f *Filler) provision(parent context.Context, c Container, w *workload.Workload, seeds string) {
-	timeout := createTimeout + maxHooksDuration(slices.Concat(w.Hooks[hooks.PreStart], w.Hooks[hooks.PostStart], w.Hooks[hooks.PostCreate]))
+	timeout := creationTimeout(w)
 	ctx, cancel := context.WithTimeoutCause(parent, timeout, fmt.Errorf("it took longer than %s", timeout))
 	defer cancel()
 	err := errPanicked

@@ -108,6 +108,7 @@ type demand struct {
 	counts  poolCounts
 	breaker Breaker // of any revision
 	waiting int     // claims that wait for a container, on all servers
+	served  int     // of these, those that may have a counted container
 	missing int     // containers to reach min_idle and for the waiting claims
 	room    int     // containers to reach max_size
 }
@@ -135,7 +136,9 @@ func (f *Filler) assess(ctx context.Context, id string) (demand, error) {
 	if err != nil {
 		return demand{}, err
 	}
-	d := demand{w: w, r: r, breaker: b, counts: summarize(counts, r.Revision, f.protocol, w.Pool.Reuse), waiting: f.queue.Waiting(id) + waitingOnPeers}
+	d := demand{w: w, r: r, breaker: b, counts: summarize(counts, r.Revision, f.protocol, w.Pool.Reuse)}
+	d.served = f.queue.Reserving(id) // before those that wait: one that leaves the queue in between counts as neither
+	d.waiting = f.queue.Waiting(id) + waitingOnPeers
 	d.counts.creating = max(d.counts.creating, held)
 	d.missing = r.MinIdle + d.waiting - d.counts.usable - d.counts.creating
 	d.room = r.MaxSize - EffectiveSize(d.counts.total, kept, r.MaxSize)
@@ -187,6 +190,7 @@ func (f *Filler) reconcile(ctx context.Context, id string) (time.Time, error) {
 // it. The pool can need another one while it is created.
 func (f *Filler) create(ctx context.Context, t *workqueue.Task[string]) error {
 	d, err := f.assess(ctx, t.Key)
+	d.missing -= d.served // the end of a reservation wakes the pool
 	if err != nil || d.r.Draining || d.missing <= 0 {
 		return f.logFailure(ctx, t.Key, err)
 	}

@@ -97,7 +97,8 @@ func destruction(c Container, force bool, how Forced) (Transition, error) {
 	case c.State == Idle:
 		m := BeginDestroy(c.ID, []State{Idle}, requestedReason)
 		if how == ForcedNow {
-			m.Set = func(c *Container) { c.Reason, c.Forced = requestedReason, ForcedNow }
+			begin := m.Set
+			m.Set = func(c *Container) { begin(c); c.Forced = ForcedNow }
 		}
 		return m, nil
 	case !force:

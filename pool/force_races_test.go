@@ -7,14 +7,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/e2e/flowtest"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/pool"
-	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/snapshot/snapshottest"
 )
 
@@ -26,15 +24,7 @@ func TestForcedHookContinuesAfterRestart(t *testing.T) {
 		h := flowtest.New(t)
 		h.Apply(flowtest.Edit(forcedYAML, "[box, echo, d]", "[box, echo, d], timeout: 1m"))
 		c := h.Claim("w", "ada")
-		var g errgroup.Group
-		g.Go(func() error {
-			_, err := h.RT.Exec(t.Context(), c.Container, runtime.Command{RunID: "00.1", Args: []string{"box", "idle"}, Timeout: time.Minute})
-			return err
-		})
-		require.NoError(t, h.DB.RunStarted(t.Context(), hooks.Run{
-			ID: "00", Attempt: 1, Point: hooks.PreDestroy, Hook: "first", Kind: hooks.KindCommand, StartedAt: time.Now(),
-			Workload: "w", Container: c.Container,
-		}))
+		wait := leaveRunning(h, c.Container, hooks.PreDestroy, "idle")
 		_, err := h.DB.UpdateContainer(t.Context(), pool.Note(c.Container, pool.Claimed, func(k *pool.Container) {
 			k.Forced, k.Health, k.Reason = pool.ForcedAfterHooks, pool.Exited, "forced"
 		}))
@@ -42,7 +32,7 @@ func TestForcedHookContinuesAfterRestart(t *testing.T) {
 		begin := time.Now()
 		h.RestartUnfinished()
 		awaitRemoved(h, c.Container)
-		require.NoError(t, g.Wait(), "it has ended before the container")
+		require.NoError(t, wait(), "it has ended before the container")
 		require.GreaterOrEqual(t, time.Since(begin), time.Minute)
 		require.Equal(t, "first timed_out, notify skipped", states(h, hooks.PreDestroy))
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -166,10 +167,12 @@ func TestForceEndsRunningHook(t *testing.T) {
 				h := flowtest.New(t)
 				command := map[hooks.Point]string{hooks.PostClaim: "[box, echo, c]", hooks.PreRelease: "[box, echo, r]"}[point]
 				h.Apply(hanging(forcedYAML, command))
-				var ended bool
+				var ended atomic.Bool
 				h.RT.After("exec", func(_ context.Context, call fake.Call) error {
-					ended = ended || call.Args[1] == "ignore-term"
-					assert.True(t, len(call.Args) < 3 || call.Args[2] != "d" || ended, "pre_destroy waits")
+					if call.Args[1] == "ignore-term" {
+						ended.Store(true)
+					}
+					assert.True(t, len(call.Args) < 3 || call.Args[2] != "d" || ended.Load(), "pre_destroy waits")
 					return nil
 				})
 				var g errgroup.Group
@@ -237,6 +240,46 @@ func TestForceSurvivesRestart(t *testing.T) {
 	}
 }
 
+// The hook that runs has its grace period before the container is removed, and
+// its end is known, also where no command of pre_destroy follows.
+func TestForceEndsHookBeforeRemoval(t *testing.T) {
+	const preDestroy = "{ name: first, command: [box, echo, d] }, { name: notify, builtin: log }"
+	for _, others := range []string{"", "{ name: notify, builtin: log }"} {
+		synctest.Test(t, func(t *testing.T) {
+			h := flowtest.New(t)
+			h.Apply(flowtest.Edit(hanging(forcedYAML, "[box, echo, c]"), preDestroy, others))
+			claims := make(chan error, 1)
+			go func() {
+				_, _, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
+				claims <- err
+			}()
+			h.Until("the hook to run", func() bool { return len(h.Events(activity.HookStarted)) == 1 })
+			synctest.Wait()
+			k, err := h.DB.Containers(t.Context(), pool.ContainerFilter{States: []pool.State{pool.Claimed}})
+			require.NoError(t, err)
+			require.NoError(t, h.Pools.DestroyContainer(t.Context(), k[0].ID, true))
+			h.Until("its end", func() bool { return len(h.Events(activity.ContainerDestroyed)) == 1 })
+			require.ErrorContains(t, <-claims, "by force")
+			require.Equal(t, "claim cancelled", states(h, hooks.PostClaim), "pre_destroy: %q", others)
+		})
+	}
+}
+
+// leaveRunning starts a program as the first hook of a point for a minute, as a
+// server that is killed leaves it. wait returns when it has ended.
+func leaveRunning(h *flowtest.Harness, container string, p hooks.Point, program string) (wait func() error) {
+	h.T.Helper()
+	var g errgroup.Group
+	g.Go(func() error {
+		_, err := h.RT.Exec(h.T.Context(), container, runtime.Command{RunID: "00.1", Args: []string{"box", program}, Timeout: time.Minute})
+		return err
+	})
+	require.NoError(h.T, h.DB.RunStarted(h.T.Context(), hooks.Run{
+		ID: "00", Attempt: 1, Point: p, Hook: "first", Kind: hooks.KindCommand, StartedAt: time.Now(), Workload: "w", Container: container,
+	}))
+	return g.Wait
+}
+
 // A hook that no server has in memory any more is ended as well. A pre_destroy
 // hook is continued, and has all of its time.
 func TestForceEndsHookOfTerminatedServer(t *testing.T) {
@@ -248,19 +291,11 @@ func TestForceEndsHookOfTerminatedServer(t *testing.T) {
 				h := flowtest.New(t)
 				h.Apply(flowtest.Edit(forcedYAML, "[box, echo, d]", "[box, echo, d], timeout: 1m"))
 				c := h.Claim("w", "ada")
-				var g errgroup.Group
-				g.Go(func() error {
-					_, err := h.RT.Exec(t.Context(), c.Container, runtime.Command{RunID: "00.1", Args: []string{"box", "ignore-term"}, Timeout: time.Minute})
-					return err
-				})
-				require.NoError(t, h.DB.RunStarted(t.Context(), hooks.Run{
-					ID: "00", Attempt: 1, Point: point, Hook: "first", Kind: hooks.KindCommand, StartedAt: time.Now(),
-					Workload: "w", Container: c.Container,
-				}))
+				wait := leaveRunning(h, c.Container, point, "ignore-term")
 				begin := time.Now()
 				require.NoError(t, h.Pools.DestroyContainer(t.Context(), c.Container, true))
 				awaitRemoved(h, c.Container)
-				require.NoError(t, g.Wait(), "it has ended before the container")
+				require.NoError(t, wait(), "it has ended before the container")
 				require.Equal(t, point == hooks.PreDestroy, time.Since(begin) > time.Minute)
 				require.Equal(t, want, states(h, hooks.PreDestroy))
 			})

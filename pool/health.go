@@ -321,8 +321,7 @@ func (c *HealthChecker) applyResult(ctx context.Context, k Container, w *workloa
 	unhealthy := err != nil && failures >= w.Healthcheck.Retries
 	switch {
 	case unhealthy && k.State == Idle:
-		m := BeginDestroy(k.ID, []State{Idle}, err.Error())
-		m.Events = append([]activity.Event{{Type: activity.ContainerUnhealthy, Message: err.Error()}}, m.Events...)
+		m := BeginDestroy(k.ID, []State{Idle}, err.Error(), activity.Event{Type: activity.ContainerUnhealthy, Message: err.Error()})
 		k.Reason = err.Error()
 		end := c.beginLoss(k)
 		if _, err := c.store.UpdateContainer(ctx, m); err != nil {

@@ -59,6 +59,7 @@ func (m *Manager) apply(ctx context.Context, w *workload.Workload, dir string) (
 	after := Record{
 		ID: w.ID, Revision: w.Revision, Source: source, Dir: dir,
 		MinIdle: w.Pool.MinIdle, MaxSize: w.Pool.MaxSize, EventHooks: eventHooks(w, before),
+		SharedMemory: w.SharedMemory,
 	}
 	var events []activity.Event
 	if created {

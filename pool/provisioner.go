@@ -69,6 +69,9 @@ func (p *Provisioner) create(ctx context.Context, c Container, w *workload.Workl
 			}
 			return p.rt.Restart(ctx, c.ID, c.Fence)
 		}},
+		flow.Step{Name: "image_hooks", When: func() bool { return w.ImageHooks }, Do: func(ctx context.Context) error {
+			return p.listImageHooks(ctx, c)
+		}},
 		flow.Step{Name: string(hooks.PostStart), Do: p.fire(hooks.PostStart, w, subject)},
 		flow.Step{Name: "healthy", Do: awaitHealthy},
 		flow.Step{Name: string(hooks.PostCreate), Do: p.fire(hooks.PostCreate, w, subject)},
@@ -184,6 +187,7 @@ func (p *Provisioner) markGone(ctx context.Context, c Container) error {
 func (p *Provisioner) preDestroy(ctx context.Context, c Container, w *workload.Workload) error {
 	subject := runner.Subject{
 		Workload: c.Workload, Container: c.ID, Fence: c.Fence, Tenant: c.Tenant, Protocol: c.Protocol, EndsOthers: c.Forced != NotForced,
+		EventCommands: c.EventCommands,
 	}
 	if c.Forced == ForcedNow {
 		subject.Skip = skippedReason

@@ -2,6 +2,7 @@ package pool_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -344,5 +345,29 @@ func TestOrphanGraceAcrossReconciles(t *testing.T) {
 		_, err := h.RT.Status(t.Context(), "unknown")
 		require.NoError(t, err)
 		require.Empty(t, h.Events(activity.ContainerDestroying))
+	})
+}
+
+// The event of a destruction has the state in which the container was.
+func TestDestroyingHasPreviousState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.RT.BreakOnce("create", errors.New("no"))
+		h.Apply(flowtest.Edit(poolYAML(1, 2), "max_size: 2", "max_size: 2, reuse: never"))
+		h.AwaitIdle("w", 1)
+		c := h.Claim("w", "ada")
+		h.AwaitIdle("w", 1)
+		h.Release(c)
+		h.Until("its container to end", func() bool { return len(h.Events(activity.ContainerDestroyed)) == 2 })
+		require.NoError(t, h.Pools.Delete(t.Context(), "w"))
+		h.Until("the last one to end", func() bool { return len(h.Events(activity.ContainerDestroyed)) == 3 })
+		var states []string
+		for _, e := range h.Events(activity.ContainerDestroying) {
+			var data activity.ContainerDestroyingData
+			require.NoError(t, json.Unmarshal(e.Data, &data))
+			require.NotEmpty(t, data.Reason)
+			states = append(states, data.PreviousState)
+		}
+		require.Equal(t, []string{"creating", "claimed", "idle"}, states)
 	})
 }

@@ -95,6 +95,34 @@ func TestFailedPoolWithoutRoomRecovers(t *testing.T) {
 	})
 }
 
+// wakingStore is a store after whose reservations the filler has its turn.
+type wakingStore struct {
+	claim.Store
+	h *flowtest.Harness
+}
+
+func (s wakingStore) Reserve(ctx context.Context, r claim.Reservation) (claim.Claim, error) {
+	c, err := s.Store.Reserve(ctx, r)
+	s.h.Pools.WakeFiller(r.Workload)
+	synctest.Wait()
+	return c, err
+}
+
+// A claim that has its container and is still in the queue makes no room: the
+// container that is kept for another tenant stays.
+func TestServedClaimMakesNoRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply(poolYAML(0, 2))
+		h.Release(h.Claim("w", "ada"))
+		claims := claim.NewService(wakingStore{h.DB, h}, h.Pools, h.RT, flowtest.HookRunner(h.RT, h.DB, nil), nil, slog.New(slog.DiscardHandler))
+		_, _, err := claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "cyd", Wait: time.Minute})
+		require.NoError(t, err)
+		require.Empty(t, h.Events(activity.ContainerDestroying), "ada's container")
+		require.Equal(t, 1, h.Count("w", pool.Idle))
+	})
+}
+
 // So does one into which the container of a failed release returns.
 func TestFailedPoolRecoversAfterKeptContainerReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -82,6 +82,8 @@ type Record struct {
 	// EventHooks has the names of the event hooks, each with the number of the last
 	// event that was recorded before the hook was applied, or NewEventHook.
 	EventHooks map[string]int64
+	// SharedMemory reports whether tenants share the workload's memory.
+	SharedMemory bool
 	// Deleting reports whether the record is removed with its last container and
 	// delivery.
 	Deleting  bool

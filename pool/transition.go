@@ -75,13 +75,15 @@ func Return(message string, set func(*Container)) Transition {
 
 // BeginDestroy returns the transition that hands a container to the reaper. It
 // records the intent; the reaper destroys the container, if necessary after a
-// restart of the server.
-func BeginDestroy(id string, from []State, reason string) Transition {
-	m := newTransition(beginDestroy, id, activity.Event{
-		Message: "destroying container: " + reason, Data: activity.Data(activity.ReasonData{Reason: reason}),
-	})
-	m.From = from
-	m.Set = func(c *Container) { c.Reason, c.Claim = reason, "" }
+// restart of the server. The events before are recorded before its own.
+func BeginDestroy(id string, from []State, reason string, before ...activity.Event) Transition {
+	m := newTransition(beginDestroy, id, activity.Event{Message: "destroying container: " + reason})
+	m.From, m.Events = from, append(before, m.Events...)
+	own := &m.Events[len(before)]
+	m.Set = func(c *Container) {
+		own.Data = activity.Data(activity.ContainerDestroyingData{PreviousState: string(c.State), Reason: reason})
+		c.Reason, c.Claim = reason, ""
+	}
 	return m
 }
 

@@ -19,9 +19,10 @@ func NewWaitQueue() *WaitQueue { return &WaitQueue{waiters: map[string][]*Waiter
 
 // Waiter is an entry in the queue of a workload.
 type Waiter struct {
-	queue    *WaitQueue
-	workload string
-	ready    chan struct{} // buffers one signal, so that none is lost
+	queue     *WaitQueue
+	workload  string
+	reserving bool          // guarded by the queue's lock
+	ready     chan struct{} // buffers one signal, so that none is lost
 }
 
 // Add appends a Waiter to the workload's queue. The caller must Remove it.
@@ -60,6 +61,28 @@ func (q *WaitQueue) Waiting(workload string) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.waiters[workload])
+}
+
+// Reserving returns how many Waiters of the workload's queue are reserving a
+// container: they may have it, and are not removed yet.
+func (q *WaitQueue) Reserving(workload string) (n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, w := range q.waiters[workload] {
+		if w.reserving {
+			n++
+		}
+	}
+	return n
+}
+
+// SetReserving records whether the Waiter is reserving a container. No room is
+// made for it then. After an attempt that has failed, the caller wakes the
+// filler.
+func (w *Waiter) SetReserving(is bool) {
+	w.queue.mu.Lock()
+	defer w.queue.mu.Unlock()
+	w.reserving = is
 }
 
 // Ready returns the channel that receives a signal whenever the Waiter should

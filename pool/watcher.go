@@ -221,10 +221,8 @@ func (w *Watcher) recordExit(ctx context.Context, d runtime.Exit) error {
 		Type: activity.ContainerDied, Message: "container exited: " + reason,
 		Data: activity.Data(activity.ContainerDiedData{ExitCode: d.ExitCode, OOMKilled: d.OOMKilled}),
 	}
-	m := BeginDestroy(c.ID, []State{Idle}, reason)
-	m.Events = append([]activity.Event{event}, m.Events...)
 	end := w.beginLoss(c)
-	_, err = w.store.UpdateContainer(ctx, m)
+	_, err = w.store.UpdateContainer(ctx, BeginDestroy(c.ID, []State{Idle}, reason, event))
 	if isConflict(err) {
 		_, err = w.store.UpdateContainer(ctx, Note(c.ID, Claimed, func(c *Container) { c.Health, c.Reason = Exited, reason }, event))
 	}

@@ -7,9 +7,11 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/e2e/flowtest"
 	"github.com/hostler/hostler/hooks"
@@ -17,6 +19,7 @@ import (
 	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/fake"
+	"github.com/hostler/hostler/wait"
 )
 
 // Every point of the table is fired once in the life of a container that is
@@ -36,7 +39,15 @@ func TestEveryPointIsFired(t *testing.T) {
 		}
 		h.Apply(file)
 		c := h.Claim("w", "ada")
-		_, err := h.Releases.Release(t.Context(), c.ID, release.Request{Discard: true})
+		w, _, err := h.Waits.Start(t.Context(), c.ID, wait.Request{Type: "review", Timeout: time.Second, OnTimeout: wait.Extend})
+		require.NoError(t, err)
+		h.Until("the extension", func() bool { return len(h.Events(activity.WaitExtended)) == 1 })
+		_, err = h.Waits.Signal(t.Context(), c.ID, "", nil)
+		require.NoError(t, err)
+		w, err = h.Waits.Follow(t.Context(), w.ID)
+		require.NoError(t, err)
+		require.Equal(t, wait.Signalled, w.State)
+		_, err = h.Releases.Release(t.Context(), c.ID, release.Request{Discard: true})
 		require.NoError(t, err)
 		awaitDestroyed(h, c.Container)
 		runs, err := h.DB.Runs(t.Context(), hooks.RunFilter{Container: c.Container, States: []hooks.RunState{hooks.Succeeded}})
@@ -45,8 +56,30 @@ func TestEveryPointIsFired(t *testing.T) {
 		for _, r := range runs {
 			fired = append(fired, string(r.Point))
 		}
+		i := slices.Index(want, "wait_signal") // it comes after the extension
+		want[i], want[i+1] = want[i+1], want[i]
 		require.Equal(t, want, fired)
 	})
+}
+
+// The first flows of a container and of a claim read no records of hook runs, with
+// or without hooks: there are none. The destruction reads them once: an earlier flow
+// may have begun it, with a file that had hooks.
+func TestNoHooksReadNothing(t *testing.T) {
+	for file, want := range map[string]int64{
+		"": 1,
+		"hooks:\n  post_claim: [{ command: [box, echo, hello] }]\n": 1,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			h := flowtest.New(t)
+			h.Apply(strings.Split(hookedWorkload, "hooks:")[0] + file)
+			c := h.Claim("w", "ada")
+			_, err := h.Releases.Release(t.Context(), c.ID, release.Request{Discard: true})
+			require.NoError(t, err)
+			awaitDestroyed(h, c.Container)
+			require.Equal(t, want, h.RunReads.Load())
+		})
+	}
 }
 
 // Commands have the traceparent of the request for which they run, also those that

@@ -62,6 +62,9 @@ type Request struct {
 	// time: an idle one, or one whose retention has expired. Any other claim is
 	// ErrNotIdle. nil: the release is requested for the tenant.
 	OnlyIf func(claim.Claim) bool
+	// Releasing is called once it is recorded that the claim is releasing, unless
+	// another call has started the release on this server. nil does nothing.
+	Releasing func()
 	// SkipUpload releases a claim whose state cannot be uploaded, without
 	// another attempt.
 	SkipUpload bool

@@ -56,11 +56,11 @@ func TestReleaseIsRetriedSoon(t *testing.T) {
 func TestShorterIntervalCountsAfterFailedUpload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(flowtest.Edit(syncedWorkload, "{ type: file } }", "{ type: file }, policy: { interval: 24h } }"))
+		h.Apply(flowtest.Edit(syncedWorkload, "{ type: file } }", "{ type: file }, policy: { interval: 2h } }"))
 		c := h.Claim("w", "ada")
 		startLoops(t, h)
 		h.Bucket.FailAfter(0)
-		<-time.After(24*time.Hour + time.Minute)
+		<-time.After(2*time.Hour + time.Minute)
 		h.Bucket.ClearFailures()
 		require.Len(t, h.Events(activity.SyncFailed), 1)
 		h.Apply(flowtest.Edit(syncedWorkload, "{ type: file } }", "{ type: file }, policy: { interval: 2m } }"))

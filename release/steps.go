@@ -28,6 +28,7 @@ type operation struct {
 	w              *workload.Workload
 	container      pool.Container
 	isFirst        bool        // no flow has released the claim before
+	hadWaits       bool        // it has ended waits of the claim, or may have
 	runs           []hooks.Run // of pre_release
 	warnings       []string
 	exitCode       *int   // of the main process, if it ended before the release
@@ -61,13 +62,14 @@ func (s *Service) run(ctx context.Context, c claim.Claim, r Request, discard *at
 // must not use it.
 func (op *operation) markReleasing(ctx context.Context) error {
 	discard := op.discard.Load()
+	op.hadWaits = true // unless this flow finds that there were none
 	if op.claim.State == claim.Active || op.claim.State == claim.ReleaseFailed {
 		failed := op.claim.Reason
 		begin := claim.BeginRelease(op.claim.ID, op.request.Reason, discard || op.claim.Discard)
 		begin.If = op.request.OnlyIf
 		begin.Set = func(c *claim.Claim) {
 			failed = c.Reason
-			op.isFirst = c.State == claim.Active
+			op.isFirst, op.hadWaits = c.State == claim.Active, c.Waits > 0
 			c.Reason, c.RetryAt, c.Traceparent = op.request.Reason, nil, op.request.Traceparent
 			c.Discard = c.Discard || op.discard.Load()
 		}
@@ -82,6 +84,9 @@ func (op *operation) markReleasing(ctx context.Context) error {
 		if op.request.SkipUpload {
 			op.unusable, op.lossReason = "the state upload failed", failed
 		}
+	}
+	if op.request.Releasing != nil {
+		op.request.Releasing()
 	}
 	if discard && !op.claim.Discard {
 		// The release was started without discard, and a server that resumes it
@@ -125,13 +130,14 @@ func (op *operation) checkProtocol() error {
 // preRelease fires pre_release. Each hook runs once for a claim however often
 // its release is started.
 func (op *operation) preRelease(ctx context.Context) error {
-	if op.container.EventCommands {
-		if err := op.endEventCommands(ctx); err != nil {
+	if op.container.EventCommands || op.hadWaits {
+		if err := op.endOtherHooks(ctx); err != nil {
 			return err
 		}
 	}
 	subject := op.claim.Subject()
 	subject.NoPriorRuns = op.isFirst
+	subject.MayAsk = true
 	subject.Protocol, subject.HasExited = op.container.Protocol, op.container.Health == pool.Exited
 	if subject.HasExited {
 		op.exitCode = op.readExitCode(ctx)
@@ -145,9 +151,9 @@ func (op *operation) preRelease(ctx context.Context) error {
 	return err
 }
 
-// endEventCommands returns when no command of an event hook or of a test runs in
-// the container, or when it must not be used again.
-func (op *operation) endEventCommands(ctx context.Context) error {
+// endOtherHooks returns when no command of an event hook or of a test, and no hook of
+// a wait, runs in the container, or when it must not be used again.
+func (op *operation) endOtherHooks(ctx context.Context) error {
 	tainted, err := op.runner.AwaitEventHooks(ctx, op.claim.Container)
 	if err != nil {
 		return err
@@ -198,7 +204,7 @@ func (op *operation) restartOrDispose(ctx context.Context) error {
 // hooks but no main process, because it was stopped for the upload, now or in
 // an earlier attempt.
 func (op *operation) needsMain() bool {
-	return (op.processesEnded || op.claim.Failures > 0) && len(op.w.Hooks[hooks.PreDestroy]) > 0 && op.container.Health != pool.Exited &&
+	return (op.processesEnded || op.claim.Failures > 0) && op.container.HasHooks(hooks.PreDestroy, op.w) && op.container.Health != pool.Exited &&
 		!op.rt.Protocols().IsTooOld(op.container.Protocol) // this server cannot start it
 }
 
@@ -234,14 +240,15 @@ func (op *operation) facts(ctx context.Context) (facts, error) {
 func (op *operation) markReleased(ctx context.Context) error {
 	now := time.Now().UTC()
 	lost := op.lossEvents()
-	finish := claim.Finish(op.claim.ID, activity.ClaimReleasedData{
-		ExitCode: op.exitCode, Reason: op.request.Reason, Warnings: op.warnings, Timings: op.flow.Timings,
-	})
+	released := activity.ClaimReleasedData{ExitCode: op.exitCode, Reason: op.request.Reason, Warnings: op.warnings, Timings: op.flow.Timings}
+	finish := claim.Finish(op.claim.ID, released)
 	finish.Events = append(lost, finish.Events...)
 	finish.Container = &pool.Transition{}
 	finish.Set = func(c *claim.Claim) {
 		last := facts{unusable: op.disposition.reason, discard: c.Discard, health: pool.Health(c.Health)}
 		*finish.Container = last.dispose().transition(c.Snapshot)
+		released.Activity = c.Activity // the program may have reported it until now
+		finish.Events[len(finish.Events)-1].Data = activity.Data(released)
 		c.ReleasedAt, c.Failures, c.RetryAt, c.FailureReason, c.FailedAt = &now, 0, nil, "", nil
 		c.Hooks = append(c.Hooks, claim.Summaries(op.runs)...)
 		c.Warnings = append(c.Warnings, op.warnings...)

@@ -112,6 +112,25 @@ func TestPreDestroyAfterStop(t *testing.T) {
 	})
 }
 
+// So do those of the image.
+func TestPreDestroyOfImageAfterStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		bye := runtime.ImageHook{Point: "pre_destroy", Path: runtime.ImageHooksDir + "/pre_destroy", Digest: "d"}
+		h.RT.SetImageHooks(runtime.ImageHooks{Hooks: []runtime.ImageHook{bye}})
+		h.RT.AddProgram(bye.Path, func(context.Context, *fake.Proc) int { return 0 })
+		h.Apply(syncedWorkload + "image_hooks: true\n")
+		c := h.Claim("w", "ada")
+		_, err := h.Releases.Release(t.Context(), c.ID, release.Request{})
+		require.NoError(t, err)
+		h.Until("it to be destroyed", func() bool { return len(h.Events(activity.ContainerDestroyed)) > 0 })
+		runs, err := h.DB.Runs(t.Context(), hooks.RunFilter{Point: hooks.PreDestroy})
+		require.NoError(t, err)
+		require.Len(t, runs, 1)
+		require.Equal(t, hooks.Succeeded, runs[0].State, runs[0].Error)
+	})
+}
+
 // containerState returns the runtime's state of a claim's container.
 func containerState(h *flowtest.Harness, c claim.Claim) runtime.State {
 	h.T.Helper()

@@ -42,6 +42,9 @@ var (
 	// a server of a version between the two may retry the call. Such a container
 	// can be destroyed.
 	ErrTooOld error = unavailableError("container was created by a server that is too old for this one")
+	// ErrUnsupported reports that the container's program does not support what is
+	// asked of it, because an older server created the container.
+	ErrUnsupported = errors.New("container does not support it: an older server created it")
 	// ErrStaleFence reports that a flow with a greater fence has become
 	// responsible for the container. The call had no effect and must not be
 	// retried.

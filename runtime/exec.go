@@ -27,6 +27,9 @@ const (
 // If Script is set, Args are a shell, and its last argument is a path from which
 // it and no other user can read the text. Nothing can change the text. It is in
 // no argument, no variable and no file of the container.
+//
+// If Digest is set, Args are the path of an ImageHook. A file that ImageHooks
+// would not list, or whose content has another SHA-256, is not run: a *StartError.
 type Command struct {
 	// RunID names this run permanently. A backend that loses its connection
 	// during the run requests the outcome from the container by this id instead
@@ -34,6 +37,7 @@ type Command struct {
 	RunID       string
 	Args        []string          // argv; Args[0] is looked up in the container's PATH
 	Script      string            // at most MaxScript, without NUL; empty for none
+	Digest      string            // of an ImageHook; empty for other commands
 	Environment map[string]string // over the container's; HOSTLER_MAIN_PID is always set
 	User        string            // as Spec.User; empty for the container's own
 	Workdir     string            // absolute; empty for the container's own
@@ -42,6 +46,11 @@ type Command struct {
 	Grace       *time.Duration    // nil for DefaultGrace; 0 for SIGKILL at once
 	Limits      ProcessLimits
 	Fence       int64 // of the flow; 0 for none. See Runtime.
+	// Requests handles what the processes of the command ask, while Exec or
+	// WaitResult waits for its end: for a command of a flow, during which the
+	// container serves no other process. The requests have the Fence. It is nil for
+	// a command whose processes may ask what all others may. See Requester.
+	Requests RequestHandler
 }
 
 // ProcessLimits are limits of a command. All but Output are limits of each of

@@ -52,7 +52,9 @@ type Runtime interface {
 	Observer
 	Execer
 	Files
+	Images
 	Recycler
+	Requester
 }
 
 // Lifecycle creates and destroys containers.
@@ -175,6 +177,16 @@ type Files interface {
 	// exists, and ErrScanIncomplete if they hold more than a scan can read in
 	// some minutes.
 	LastModified(ctx context.Context, id string, dirs []string) (time.Time, error)
+}
+
+// Images reads what the image of a container has for Hostler.
+type Images interface {
+	// ImageHooks lists the hooks of the container's image at points, in order of
+	// points. It runs as the container's user, who must not be able to change them.
+	// It is called before the first tenant: what it returns is trusted later. A
+	// Command runs them by their Digest. Where containers have no image, or
+	// their program cannot list them, there are none, and Refused has the reason.
+	ImageHooks(ctx context.Context, id string, points []string, fence int64) (ImageHooks, error)
 }
 
 // Recycler prepares a container for another tenant, or reports that it cannot.

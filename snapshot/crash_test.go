@@ -134,6 +134,11 @@ func TestDamagedObjects(t *testing.T) {
 		try(bad, "changed", i)
 		try(good[:i], "cut", i)
 	}
+	for change := 1; change < 256; change++ { // some of them leave the compression intact, but not the archive
+		bad := append([]byte(nil), good...)
+		bad[4] ^= byte(change)
+		try(bad, "header changed by", change)
+	}
 	try(append(append([]byte(nil), good...), 0), "longer", 1)
 	try(append(append([]byte(nil), good...), good...), "twice", 1)
 	require.NoError(t, h.sinkDelete(key))

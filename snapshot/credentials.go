@@ -3,10 +3,10 @@ package snapshot
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 
+	"github.com/hostler/hostler/internal/regular"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -47,12 +47,7 @@ func (p PathPolicy) readCredentials(name string) (string, error) {
 		return "", err
 	}
 	defer root.Close()
-	f, err := root.Open(name)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxCredentialsSize))
+	data, err := regular.Read(root.OpenFile, name, maxCredentialsSize)
 	if err == nil && strings.TrimSpace(string(data)) == "" {
 		err = fmt.Errorf("%s is empty", name)
 	}

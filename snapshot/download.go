@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -219,8 +220,15 @@ func (s *Sink) read(ctx context.Context, at string, p Part, progress func(int64)
 	if err == nil {
 		_, err = io.Copy(io.Discard, m)
 	}
-	if err == nil && (m.n != p.Size || m.sha256() != p.SHA256) {
+	isChanged := func() bool { return m.n != p.Size || m.sha256() != p.SHA256 }
+	switch {
+	case err == nil && isChanged():
 		err = fmt.Errorf("%w: checksum mismatch", ErrCorrupt)
+	case errors.Is(err, runtime.ErrBadArchive): // a changed byte may be seen before the checksum
+		z.Close()
+		if _, rest := io.Copy(io.Discard, m); rest == nil && isChanged() {
+			err = fmt.Errorf("%w: %w", ErrCorrupt, err)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("read %s: %w", p.Object, err)

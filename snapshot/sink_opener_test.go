@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -80,6 +83,31 @@ func TestCredentials(t *testing.T) {
 	}
 	_, err := snapshot.NewSinks(snapshot.PathPolicy{}, clouds.Open).Open(t.Context(), synced(t, "{sink: {type: s3, bucket: b, credentials: {file: s3}}}"))
 	require.ErrorContains(t, err, "no credentials directory")
+}
+
+// Credentials that are no regular file, or too large, are an error at once.
+func TestCredentialsAreFile(t *testing.T) {
+	t.Parallel()
+	keys := t.TempDir()
+	require.NoError(t, syscall.Mkfifo(filepath.Join(keys, "pipe"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(keys, "large"), []byte(strings.Repeat("x", 64<<10+1)), 0o600))
+	sinks := snapshot.NewSinks(snapshot.PathPolicy{Credentials: keys}, clouds.Open)
+	defer sinks.Close()
+	for name, want := range map[string]string{"pipe": "not a regular file", "large": "is larger than 65536 bytes"} {
+		config := synced(t, "{sink: {type: s3, bucket: b, credentials: {file: "+name+"}}}")
+		opened := make(chan error, 1)
+		go func() {
+			_, err := sinks.Open(t.Context(), config)
+			opened <- err
+		}()
+		select {
+		case err := <-opened:
+			require.ErrorIs(t, err, snapshot.ErrCredentials, name)
+			require.ErrorContains(t, err, want, name)
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%s: the sink is blocked", name)
+		}
+	}
 }
 
 // A bucket is opened once, for all prefixes, and again when its secret changes.

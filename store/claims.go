@@ -50,8 +50,13 @@ var claimColumns = columns[claim.Claim]{
 	{name: "synced_at", field: func(c *claim.Claim) any { return nullNanos{&c.SyncedAt} }},
 	{name: "failure_reason", field: func(c *claim.Claim) any { return (*string)(&c.FailureReason) }},
 	{name: "failed_at", field: func(c *claim.Claim) any { return nullNanos{&c.FailedAt} }},
+	{name: "activity", field: func(c *claim.Claim) any { return &c.Activity }},
+	{name: "activity_tool", field: func(c *claim.Claim) any { return (*text)(&c.ActivityTool) }},
+	{name: "activity_at", field: func(c *claim.Claim) any { return nullNanos{&c.ActivityAt} }},
 	{name: "traceparent", field: func(c *claim.Claim) any { return &c.Traceparent }},
 	{name: "owner", field: func(c *claim.Claim) any { return &c.Owner }},
+	{name: "waits", field: func(c *claim.Claim) any { return &c.Waits }},
+	{name: "signals", field: func(c *claim.Claim) any { return &c.KeptSignals }},
 	// A claim's health is the health of its container.
 	{
 		name: "health", use: computed, field: func(c *claim.Claim) any { return &c.Health },
@@ -147,8 +152,16 @@ func moveClaim(t *tx, m claim.Transition) (claim.Claim, error) {
 			return before, err
 		}
 	}
+	if before.State == claim.Active && after.State != claim.Active {
+		if err := endWaits(t, &after); err != nil {
+			return before, err
+		}
+	}
 	if before.State.IsLive() && !after.State.IsLive() {
 		if err := endRuns(t, runningOfClaim, before.ID, "its claim ended before its outcome was known"); err != nil {
+			return before, err
+		}
+		if err := endMemoryOf(t, before.Workload, before.Tenant, before.ID); err != nil {
 			return before, err
 		}
 	}
@@ -165,6 +178,7 @@ func updatedClaim(t *tx, before claim.Claim, m claim.Transition) claim.Claim {
 	after.ID, after.Workload, after.Tenant = before.ID, before.Workload, before.Tenant
 	after.CreatedAt, after.Health, after.State = before.CreatedAt, before.Health, m.To
 	after.Fence, after.ContainerFence = before.Fence, before.ContainerFence
+	after.Waits, after.KeptSignals = before.Waits, before.KeptSignals
 	if after.State == claim.Active && after.ActiveAt == nil {
 		after.ActiveAt = &t.now
 	}
@@ -246,7 +260,7 @@ func normalized(c claim.Claim) claim.Claim {
 	}
 	c.ActiveAt, c.ReleasedAt = fromNullNanos(toNullNanos(c.ActiveAt)), fromNullNanos(toNullNanos(c.ReleasedAt))
 	c.TouchedAt, c.RetryAt, c.SyncedAt = fromNullNanos(toNullNanos(c.TouchedAt)), fromNullNanos(toNullNanos(c.RetryAt)), fromNullNanos(toNullNanos(c.SyncedAt))
-	c.FailedAt = fromNullNanos(toNullNanos(c.FailedAt))
+	c.FailedAt, c.ActivityAt = fromNullNanos(toNullNanos(c.FailedAt)), fromNullNanos(toNullNanos(c.ActivityAt))
 	if !c.State.IsLive() {
 		c.Health, c.ContainerFence = "", 0
 	}

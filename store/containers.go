@@ -33,6 +33,7 @@ var containerColumns = columns[pool.Container]{
 	{name: "changed_at", field: func(c *pool.Container) any { return (*nanos)(&c.ChangedAt) }},
 	{name: "wiped_at", field: func(c *pool.Container) any { return nullNanos{&c.WipedAt} }},
 	{name: "protocol", use: immutable, field: func(c *pool.Container) any { return &c.Protocol }},
+	{name: "image_hooks", field: func(c *pool.Container) any { return object[[]runtime.ImageHook]{&c.ImageHooks} }},
 	{name: "event_commands", use: immutable, field: func(c *pool.Container) any { return (*flag)(&c.EventCommands) }}, // set by permitCommand
 }
 

@@ -126,11 +126,14 @@ func (db *DB) primeBuffer(ctx context.Context) error {
 	return nil
 }
 
-// readNewest reads the number of the last event, and the newest events.
+// readNewest reads the number of the last event, and the newest events with
+// placeholders for those that were removed from between them.
 func (db *DB) readNewest(ctx context.Context) (last int64, page activity.Page, err error) {
 	if last, err = db.LastSeq(ctx); err != nil {
 		return 0, page, err
 	}
-	page, err = db.readStored(ctx, activity.Filter{}, max(0, last-eventBufferLength), eventBufferLength)
+	from := max(0, last-eventBufferLength)
+	page, err = db.readStored(ctx, activity.Filter{}, from, eventBufferLength)
+	page.Items = withPlaceholders(page.Items, max(from, page.OldestSeq-1), page.Next)
 	return last, page, err
 }

@@ -56,7 +56,7 @@ const (
 	deliveryKeys = `SELECT DISTINCT workload, hook, lane FROM deliveries WHERE ` + liveDelivery
 	// replaceDebounced has the later event take the place of the earlier one. It
 	// is due after the window, and at the latest when the longest wait ends.
-	replaceDebounced = `UPDATE deliveries SET seq = $5, claim = $6, tenant = $7,
+	replaceDebounced = `UPDATE deliveries SET seq = $5, claim = $6, tenant = $7, priority = $10,
 		due_at = CASE WHEN created_at + $9 < $8 THEN created_at + $9 ELSE $8 END
 		WHERE ` + debounced + ` AND event = $4 AND replay = 0 AND seq < $5`
 	// flushDebounced has no later event take their place.
@@ -72,7 +72,9 @@ const (
 	selectOwner = `SELECT state, owner, seq FROM deliveries WHERE id = $1` + forUpdate
 	// commandStarts marks the container for the next flow, which waits for this
 	// row and then reads the mark.
-	commandStarts      = `UPDATE containers SET event_commands = 1 WHERE id = $1 RETURNING CASE forced WHEN '' THEN state ELSE forced END, fence`
+	commandStarts = `UPDATE containers SET event_commands = 1 WHERE id = $1 RETURNING CASE forced WHEN '' THEN state ELSE forced END, fence`
+	// runningTest is a run of a test of a claim: see hooks.Run.IsTest.
+	runningTest        = `SELECT id FROM runs WHERE claim = $1 AND claim <> '' AND ` + runningCondition + ` AND event LIKE 'test.%' LIMIT 1`
 	stateOfClaim       = `SELECT state, container FROM claims WHERE id = $1` + forShare
 	countLive          = `SELECT state, count(*) FROM deliveries WHERE ` + liveDelivery + ` GROUP BY state`
 	countLiveOf        = `SELECT count(*) FROM deliveries WHERE workload = $1 AND ` + liveDelivery
@@ -132,7 +134,7 @@ func addDelivery(t *tx, c delivery.Change) error {
 		due := t.now.Add(c.Debounce)
 		d.State, d.DueAt = delivery.Scheduled, &due
 		n, err := t.exec(replaceDebounced, d.Workload, d.Hook, d.Lane, string(d.Event),
-			d.Seq, d.Claim, d.Tenant, toNanos(due), delivery.MaxWindows*c.Debounce.Nanoseconds())
+			d.Seq, d.Claim, d.Tenant, toNanos(due), delivery.MaxWindows*c.Debounce.Nanoseconds(), d.Priority)
 		if err != nil || n > 0 {
 			return err
 		}
@@ -273,12 +275,29 @@ func (db *DB) StartTest(ctx context.Context, r hooks.Run) (p delivery.Permission
 		if p.Fence, err = permitCommand(t, r); err != nil {
 			return err
 		}
+		if err := checkNoTest(t, r.Claim); err != nil {
+			return err
+		}
 		return addRun(t, r)
 	})
 	if err != nil {
 		return p, fmt.Errorf("record the start of test %s: %w", r.ID, err)
 	}
 	return p, nil
+}
+
+// checkNoTest returns an error while a test of the claim is running. The caller
+// has locked the container, as another test would.
+func checkNoTest(t *tx, claim string) error {
+	var id string
+	err := t.query(runningTest, claim).Scan(&id)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil
+	case err != nil:
+		return translateError(err)
+	}
+	return fmt.Errorf("%w: run %s", delivery.ErrTestRunning, id)
 }
 
 // AdoptDelivery makes this server the owner of a running delivery.

@@ -137,6 +137,9 @@ func updateGroup(t *tx, group []*groupedTransition) error {
 	for i, c := range group {
 		ids[i], attempts[i], ends[i], seqs[i] = c.ID, int64(c.Run.Attempt), c.Run.State != hooks.Running, c.Seq
 	}
+	if len(slices.Compact(slices.Sorted(slices.Values(ids)))) < len(ids) {
+		return errUngrouped // the second transition of a delivery depends on the first
+	}
 	n, err := t.exec(lockGroup, ids, attempts, ends, t.owner, seqs)
 	if err != nil {
 		return err

@@ -15,8 +15,13 @@ const (
 	// waitingDelivery is the condition for a delivery that may be discarded.
 	waitingDelivery = liveDelivery + ` AND state <> 'running'`
 	oldDeliveries   = ` WHERE ` + waitingDelivery + ` AND created_at < $1 ORDER BY created_at LIMIT $2`
-	fullQueues      = `SELECT workload, count(*) FROM deliveries WHERE ` + liveDelivery + ` GROUP BY workload HAVING count(*) > $1`
-	tenantsOfQueue  = ` WHERE workload = $1 AND ` + waitingDelivery + ` AND priority <= $2 ORDER BY priority, seq LIMIT $3`
+	// fullQueues and fullTenants are the queues that are too long, of workloads and
+	// of tenants, and have deliveries of tenants' events.
+	fullQueues = `SELECT workload, '', count(*) FROM deliveries WHERE ` + liveDelivery + `
+		GROUP BY workload HAVING count(*) > $1 AND min(priority) <= $2`
+	fullTenants = `SELECT workload, tenant, count(*) FROM deliveries WHERE ` + liveDelivery + ` AND priority <= $2
+		GROUP BY workload, tenant HAVING count(*) > $1`
+	tenantsOfQueue = ` WHERE workload = $1 AND (tenant = $2 OR $2 = '') AND ` + waitingDelivery + ` AND priority <= $3 ORDER BY priority, seq LIMIT $4`
 )
 
 // Delivery returns one delivery.
@@ -30,7 +35,7 @@ func (db *DB) Delivery(ctx context.Context, id string) (delivery.Delivery, error
 
 // Event returns the event with a number.
 func (db *DB) Event(ctx context.Context, seq int64) (activity.Event, error) {
-	if p, ok, err := db.buffer.page(activity.Filter{}, seq-1, 1); err == nil && ok && len(p.Items) == 1 {
+	if p, ok, err := db.buffer.page(activity.Filter{}, seq-1, 1); err == nil && ok && len(p.Items) == 1 && p.Items[0].Seq == seq {
 		return p.Items[0], nil
 	}
 	e, err := queryRow(ctx, db, eventColumns.scan, selectEvent, seq)
@@ -131,28 +136,41 @@ func (db *DB) DeliveryStatus(ctx context.Context) (delivery.Status, error) {
 }
 
 // ExcessDeliveries returns deliveries that are to be discarded.
-func (db *DB) ExcessDeliveries(ctx context.Context, before time.Time, perWorkload, limit int) ([]delivery.Delivery, error) {
+func (db *DB) ExcessDeliveries(ctx context.Context, before time.Time, perWorkload, perTenant, limit int) ([]delivery.Delivery, error) {
 	all, err := queryAll(ctx, db, "old deliveries", selectDeliveries+oldDeliveries, []any{toNanos(before), limit}, deliveryColumns.scan)
 	if err != nil || len(all) == limit {
 		return all, err
 	}
-	full := map[string]int{}
-	_, err = queryAll(ctx, db, "full queues", fullQueues, []any{perWorkload}, func(r row) (n int, err error) {
-		var workload string
-		err = r.Scan(&workload, &n)
-		full[workload] = n
-		return n, err
-	})
-	if err != nil {
-		return nil, err
+	for _, bound := range []struct {
+		full  string
+		limit int
+	}{{fullTenants, perTenant}, {fullQueues, perWorkload}} {
+		excess, err := db.excessOf(ctx, bound.full, bound.limit, limit)
+		if err != nil || len(excess) > 0 {
+			return append(all, excess...), err // a workload's queue may then not be full
+		}
 	}
-	for workload, n := range full {
-		excess, err := queryAll(ctx, db, "deliveries of a full queue", selectDeliveries+tenantsOfQueue,
-			[]any{workload, delivery.MaxTenantPriority, min(n-perWorkload, limit)}, deliveryColumns.scan)
+	return all, nil
+}
+
+// excessOf returns the deliveries to discard of each queue that is longer than a
+// bound, at most limit of each.
+func (db *DB) excessOf(ctx context.Context, full string, bound, limit int) (all []delivery.Delivery, err error) {
+	type queue struct {
+		workload, tenant string
+		length           int
+	}
+	queues, err := queryAll(ctx, db, "full queues", full, []any{bound, delivery.MaxTenantPriority}, func(r row) (q queue, err error) {
+		err = r.Scan(&q.workload, &q.tenant, &q.length)
+		return q, err
+	})
+	for _, q := range queues {
+		args := []any{q.workload, q.tenant, delivery.MaxTenantPriority, min(q.length-bound, limit)}
+		excess, err := queryAll(ctx, db, "deliveries of a full queue", selectDeliveries+tenantsOfQueue, args, deliveryColumns.scan)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, excess...)
 	}
-	return all, nil
+	return all, err
 }

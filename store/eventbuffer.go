@@ -16,7 +16,8 @@ const eventBufferLength = 2048
 // eventBuffer holds the newest events of the log in memory. Followers nearly
 // always read what was just written, and so cost the database nothing. The
 // database stays authoritative: events that the buffer has dropped, or does not
-// have yet, are read from there.
+// have yet, are read from there. An event that retention has removed from between
+// others has a placeholder, which has a number and no type.
 type eventBuffer struct {
 	mu        sync.RWMutex     // guards what follows
 	events    []activity.Event // without a gap, up to last
@@ -118,6 +119,9 @@ func (t *eventBuffer) contradicts(e activity.Event) bool {
 		return false
 	}
 	have := t.events[e.Seq-t.events[0].Seq]
+	if isRemoved(have) || isRemoved(e) {
+		return false
+	}
 	return have.Type != e.Type || !have.Time.Equal(e.Time) || have.Workload != e.Workload || have.Container != e.Container ||
 		have.Tenant != e.Tenant || have.Claim != e.Claim || have.Run != e.Run
 }
@@ -149,6 +153,35 @@ func (t *eventBuffer) discard(seq int64) {
 		i++
 	}
 	t.events = slices.Clone(t.events[i:])
+}
+
+// remove drops events from between others. Other servers may have them for some
+// time.
+func (t *eventBuffer) remove(seqs []int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, seq := range seqs {
+		if len(t.events) > 0 && seq >= t.events[0].Seq && seq <= t.last {
+			t.events[seq-t.events[0].Seq] = activity.Event{Seq: seq}
+		}
+	}
+}
+
+// isRemoved reports whether e is the placeholder of a removed event.
+func isRemoved(e activity.Event) bool { return e.Type == "" }
+
+// withPlaceholders returns consecutive stored events with placeholders for those
+// that are missing after a number and up to another one.
+func withPlaceholders(stored []activity.Event, after, last int64) []activity.Event {
+	all := make([]activity.Event, 0, max(last-after, 0))
+	for seq := after + 1; seq <= last; seq++ {
+		if len(stored) > 0 && stored[0].Seq == seq {
+			all, stored = append(all, stored[0]), stored[1:]
+			continue
+		}
+		all = append(all, activity.Event{Seq: seq})
+	}
+	return all
 }
 
 // stop wakes the followers for the last time.
@@ -193,7 +226,7 @@ func (t *eventBuffer) page(f activity.Filter, after int64, limit int) (p activit
 	}
 	p.Next = max(after, t.last)
 	for _, e := range t.events[min(after-(first-1), int64(len(t.events))):] {
-		if !matchesFilter(f, e) {
+		if isRemoved(e) || !matchesFilter(f, e) {
 			continue
 		}
 		p.Items = append(p.Items, e)
@@ -218,6 +251,9 @@ func matchesFilter(f activity.Filter, e activity.Event) bool {
 		if field.want != "" && field.want != field.have {
 			return false
 		}
+	}
+	if f.Untrusted != nil && *f.Untrusted != e.Untrusted || e.Priority != nil && *e.Priority < f.MinPriority {
+		return false
 	}
 	return len(f.Types) == 0 || slices.ContainsFunc(f.Types, func(want activity.Type) bool {
 		return e.Type == want || strings.HasPrefix(string(e.Type), string(want)+".")

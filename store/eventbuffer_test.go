@@ -9,6 +9,34 @@ import (
 	"github.com/hostler/hostler/activity"
 )
 
+// Events that retention has removed from between others leave a gap, and nothing
+// that is in memory is lost or given twice because of it.
+func TestBufferWithGaps(t *testing.T) {
+	event := func(seq int64) activity.Event {
+		return activity.Event{Seq: seq, Type: activity.PoolScaled, Time: time.Unix(seq, 0)}
+	}
+	b := newEventBuffer()
+	b.reset(6, withPlaceholders([]activity.Event{event(2), event(5)}, 1, 6))
+	b.add([]activity.Event{event(7), event(10)})
+	_, ok, err := b.page(activity.Filter{}, 1, 10)
+	require.NoError(t, err)
+	require.False(t, ok, "8 and 9 are not known")
+	b.add(withPlaceholders([]activity.Event{event(9), event(10)}, 6, 10)) // 7 was removed in the meantime
+	p, ok, err := b.page(activity.Filter{}, 1, 10)
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Equal(t, activity.Page{Items: []activity.Event{event(2), event(5), event(7), event(9), event(10)}, Next: 10}, p)
+	b.verify(10, 10, withPlaceholders([]activity.Event{event(10)}, 1, 10))
+	b.remove([]int64{1, 5, 9, 11})
+	p, ok, err = b.page(activity.Filter{}, 2, 2)
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Equal(t, activity.Page{Items: []activity.Event{event(7), event(10)}, Next: 10}, p, "no rewind")
+	_, ok, err = b.page(activity.Filter{}, 0, 2)
+	require.NoError(t, err)
+	require.False(t, ok, "it begins after 1")
+}
+
 // After a failover to a standby that missed the last commits, their numbers are
 // given again. The buffer drops the lost events, however it learns of that, and
 // nothing else.

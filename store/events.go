@@ -76,6 +76,9 @@ var eventColumns = columns[activity.Event]{
 	{name: "depth", use: immutable, field: func(e *activity.Event) any { return &e.Depth }},
 	{name: "message", use: immutable, field: func(e *activity.Event) any { return &e.Message }},
 	{name: "data", use: immutable, field: func(e *activity.Event) any { return (*rawObject)(&e.Data) }},
+	{name: "untrusted", use: immutable, field: func(e *activity.Event) any { return (*flag)(&e.Untrusted) }},
+	{name: "priority", use: immutable, field: func(e *activity.Event) any { return &e.Priority }},
+	{name: "request", use: immutable, field: func(e *activity.Event) any { return &e.Request }},
 }
 
 var (
@@ -99,7 +102,7 @@ func (db *DB) readStoredOnce(ctx context.Context, f activity.Filter, after int64
 			return err
 		}
 		if after < pruned {
-			p.OldestSeq = pruned + 1 // numbers have no gaps
+			p.OldestSeq = pruned + 1 // unless it is a published one that was removed
 		}
 		p.Next = max(after, last)
 		query, args := eventQuery(f, after, limit)
@@ -133,6 +136,12 @@ func eventQuery(f activity.Filter, after int64, limit int) (string, []any) {
 				fmt.Sprintf("substr(type, 1, %d) = %s", len(thing), w.arg(thing)))
 		}
 		w.add("(" + strings.Join(anyOf, " OR ") + ")")
+	}
+	if f.Untrusted != nil {
+		w.add(fmt.Sprintf("untrusted = %d", boolToInt(*f.Untrusted))) // not an argument: 1 is the condition of an index
+	}
+	if f.MinPriority > 0 {
+		w.add("(priority IS NULL OR priority >= " + w.arg(f.MinPriority) + ")")
 	}
 	query := selectEvents + w.String() + ` ORDER BY seq` + w.limit(limit)
 	return query, w.args

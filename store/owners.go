@@ -11,6 +11,7 @@ type OwnedRecords struct {
 	Containers []string // creating or destroying
 	Claims     []string // pending or releasing
 	Runs       []string // running
+	Waits      []string // whose hooks run
 }
 
 // ownedByCondition is the condition for the records of a server, or of a server
@@ -38,6 +39,10 @@ var ownedQueries = []struct {
 	{
 		"hook runs", `SELECT DISTINCT id FROM runs WHERE ` + runningCondition + ` AND NOT ` + newerProtocolCondition + ` AND ` + ownedByCondition + ` ORDER BY id`,
 		func(o *OwnedRecords) *[]string { return &o.Runs },
+	},
+	{
+		"waits", `SELECT id FROM waits WHERE ` + hookedWait + ` AND NOT ` + newerProtocolCondition + ` AND ` + ownedByCondition + ` ORDER BY id`,
+		func(o *OwnedRecords) *[]string { return &o.Waits },
 	},
 }
 

@@ -152,9 +152,9 @@ func (db *DB) catchUp(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read events after %d: %w", from, err)
 	}
-	if len(page.Items) == 0 || page.Items[0].Seq != from+1 {
+	if page.Next == from || page.OldestSeq > 0 {
 		return db.primeBuffer(ctx) // retention was faster
 	}
-	db.buffer.add(page.Items)
+	db.buffer.add(withPlaceholders(page.Items, from, page.Next))
 	return nil
 }

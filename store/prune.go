@@ -23,7 +23,7 @@ type Retention struct {
 
 // Pruned counts what Prune has removed.
 type Pruned struct {
-	Events, Containers, Claims, Runs, Deliveries, Revisions int64
+	Events, Containers, Claims, Runs, Deliveries, Waits, Revisions int64
 }
 
 // prunable are the kinds of records that end. Records of a live claim, or of a
@@ -43,6 +43,11 @@ var prunable = []struct {
 	{
 		"deliveries", `state IN ('succeeded', 'failed', 'discarded') AND ended_at < $1`,
 		func(p *Pruned) *int64 { return &p.Deliveries },
+	},
+	{
+		"waits", `state NOT IN ('starting', 'waiting', 'signalling', 'timing_out') AND ended_at < $1
+			AND NOT EXISTS (SELECT 1 FROM claims WHERE claims.id = waits.claim AND claims.` + liveCondition + `)`,
+		func(p *Pruned) *int64 { return &p.Waits },
 	},
 	{
 		"claims", `state IN ('released', 'failed') AND released_at < $1

@@ -62,6 +62,17 @@ func TestPostgresDeliveryOwners(t *testing.T) {
 	storetest.DeliveryOwners(t, first, second)
 }
 
+// The claims of a server that has left are adopted, and no others.
+func TestPostgresClaimOwners(t *testing.T) {
+	target := postgrestest.Schema(t)
+	first, second := openDB(t, target), openDB(t, target)
+	for _, db := range []*store.DB{first, second} {
+		_, err := db.Register(t.Context(), "here")
+		require.NoError(t, err)
+	}
+	storetest.ClaimOwners(t, first, second, func() { require.NoError(t, first.Deregister(t.Context())) })
+}
+
 func TestSQLiteRepeatedRace(t *testing.T) {
 	db := openIn(t, t.TempDir())
 	defer db.Close() //nolint:errcheck // only used for the race

@@ -50,6 +50,7 @@ const (
 	deregisterReplica = deleteReplica + `
 		AND NOT EXISTS (SELECT 1 FROM claims WHERE state IN ('pending', 'releasing') AND ` + liveCondition + ` AND owner = $1)
 		AND NOT EXISTS (SELECT 1 FROM containers WHERE state = 'creating' AND owner = $1)
+		AND NOT EXISTS (SELECT 1 FROM waits WHERE ` + hookedWait + ` AND owner = $1)
 		AND NOT EXISTS (SELECT 1 FROM runs WHERE ` + runningCondition + ` AND owner = $1)`
 	// expireReplica fences a server of which another one takes over at once.
 	expireReplica = `UPDATE replicas SET epoch = epoch + 1, expires_at = 0 WHERE id = $1 AND epoch = $2`

@@ -20,6 +20,7 @@ var runColumns = columns[hooks.Run]{
 	{name: "point", use: immutable, field: func(r *hooks.Run) any { return (*string)(&r.Point) }},
 	{name: "event", use: immutable, field: func(r *hooks.Run) any { return &r.Event }},
 	{name: "seq", use: immutable, field: func(r *hooks.Run) any { return &r.Seq }},
+	{name: "wait", use: immutable, field: func(r *hooks.Run) any { return &r.Wait }},
 	{name: "hook", use: immutable, field: func(r *hooks.Run) any { return &r.Hook }},
 	{name: "place", use: immutable, field: func(r *hooks.Run) any { return &r.Index }},
 	{name: "kind", use: immutable, field: func(r *hooks.Run) any { return (*string)(&r.Kind) }},
@@ -124,6 +125,9 @@ func (db *DB) RunEnded(ctx context.Context, r hooks.Run) error {
 // ended, because then no flow would end the run. One without a record cannot
 // have ended.
 func checkNotEnded(t *tx, r hooks.Run) error {
+	if r.Point.Rule().OfWait {
+		return permitWaitRun(t, r)
+	}
 	query, id := claimEnded, r.Claim
 	if id == "" {
 		query, id = containerEnded, r.Container
@@ -213,6 +217,7 @@ func runQuery(f hooks.RunFilter) (string, []any) {
 	w.equal("workload", f.Workload)
 	w.equal("tenant", f.Tenant)
 	w.equal("point", string(f.Point))
+	w.equal("wait", f.Wait)
 	if len(f.States) > 0 {
 		oneOf(&w, "state", f.States)
 	}

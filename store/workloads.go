@@ -22,6 +22,7 @@ var workloadColumns = columns[pool.Record]{
 	{name: "max_size", field: func(r *pool.Record) any { return &r.MaxSize }},
 	{name: "draining", field: func(r *pool.Record) any { return (*flag)(&r.Draining) }},
 	{name: "event_hooks", field: func(r *pool.Record) any { return object[map[string]int64]{&r.EventHooks} }},
+	{name: "shared_memory", field: func(r *pool.Record) any { return (*flag)(&r.SharedMemory) }},
 	{name: "deleting", field: func(r *pool.Record) any { return (*flag)(&r.Deleting) }},
 	{name: "created_at", use: immutable, field: func(r *pool.Record) any { return (*nanos)(&r.CreatedAt) }},
 	{name: "updated_at", field: func(r *pool.Record) any { return (*nanos)(&r.UpdatedAt) }},
@@ -200,6 +201,9 @@ func (db *DB) RemoveWorkload(ctx context.Context, id string, events ...activity.
 			return err
 		}
 		if err := t.execLater(deleteBreaker, id); err != nil {
+			return err
+		}
+		if err := t.execLater(endWorkloadMemory, id); err != nil {
 			return err
 		}
 		if err := hooks.end(t); err != nil {

@@ -42,6 +42,7 @@ func (f *file) workload() *Workload {
 		Hooks:     map[hooks.Point][]hooks.Hook{},
 		Secrets:   f.Secrets.secrets(),
 		Workspace: f.Workspace, HooksFrom: f.HooksFrom, cleared: f.Hooks.cleared, ImageHooks: f.ImageHooks,
+		SharedMemory: f.Memory.Shared,
 	}
 	if w.Name == "" {
 		w.Name = w.ID
@@ -50,18 +51,17 @@ func (f *file) workload() *Workload {
 		w.Volumes = append(w.Volumes, v.Volume)
 	}
 	f.addHooks(w)
-	w.boundPreDestroy()
+	w.bound(w.Hooks[hooks.PreDestroy])
 	return w
 }
 
-// boundPreDestroy limits the timeout of each pre_destroy hook to the grace
-// period, if the file sets one. If the grace period is 0, only the main process
-// is killed immediately; the hooks keep their timeouts.
-func (w *Workload) boundPreDestroy() {
+// bound limits the timeouts of pre_destroy hooks to the grace period, if the file
+// sets one. If the grace period is 0, only the main process is killed immediately;
+// the hooks keep their timeouts.
+func (w *Workload) bound(list []hooks.Hook) {
 	if w.StopGrace == nil || *w.StopGrace <= 0 {
 		return
 	}
-	list := w.Hooks[hooks.PreDestroy]
 	for i := range list {
 		list[i].Timeout = min(list[i].Timeout, *w.StopGrace)
 	}

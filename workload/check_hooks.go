@@ -53,6 +53,7 @@ func (d *decoder) checkHook(h placedHook, scope variableScope) {
 	}
 	d.checkPolicy(h)
 	d.checkEventHook(h)
+	scope.on = h.occasions()
 	d.checkProcess(h, scope)
 	d.checkCondition(h, scope)
 	d.checkRequest(h, scope)

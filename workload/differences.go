@@ -53,9 +53,6 @@ func (d *decoder) noteDifferences(f *file) {
 			d.addNoteAt(h.at, diff.message(h), "")
 		}
 	}
-	if f.ImageHooks {
-		d.addNoteAt("image_hooks", "this version does not run them", "remove it")
-	}
 	for key, given := range map[string]bool{"harness": f.Harness != "", "default_harness_config": f.HarnessConf != ""} {
 		if given {
 			d.addNoteAt(key, "has no effect", "remove it")

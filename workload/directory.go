@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/hostler/hostler/internal/regular"
 )
 
 // Directory follows a directory of workload files, *.yaml and *.yml. It remembers
@@ -161,7 +163,7 @@ func Files(dir string) ([]string, error) {
 // in two scans: editors remove a file for a short time to replace it, and a
 // removal would drain a pool.
 func (f *Directory) readEntry(file string, e *entry, listed bool) {
-	source, err := readFile(file)
+	source, err := ReadFile(file)
 	if !listed || errors.Is(err, fs.ErrNotExist) {
 		if e.missing || e.active == nil {
 			delete(f.entries, file)
@@ -230,13 +232,10 @@ func (f *Directory) hasMissing() bool {
 	return false
 }
 
-// readFile reads a file, at most one byte more than Parse accepts.
-func readFile(file string) ([]byte, error) {
-	// Opening a pipe would block until there is a writer.
-	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("read %s: not a regular file", file)
-	}
-	in, err := os.Open(file)
+// ReadFile reads a workload file of a directory, at most one byte more than Parse
+// accepts. It must be a regular file.
+func ReadFile(file string) ([]byte, error) {
+	in, err := regular.Open(os.OpenFile, file)
 	if err != nil {
 		return nil, fmt.Errorf("open workload file: %w", err)
 	}

@@ -40,6 +40,7 @@ var mappings = map[string]reflect.Type{
 	"custom volume": reflect.TypeFor[customVolumeFile](),
 	"pool":          reflect.TypeFor[poolFile](),
 	"sync":          reflect.TypeFor[syncFile](),
+	"memory":        reflect.TypeFor[memoryFile](),
 	"s3 sink":       reflect.TypeFor[s3SinkFile](),
 	"gcs sink":      reflect.TypeFor[gcsSinkFile](),
 	"azure sink":    reflect.TypeFor[azureSinkFile](),

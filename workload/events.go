@@ -13,12 +13,15 @@ import (
 // moments are the types of the events that are recorded at the points, for hooks
 // with blocking: false.
 var moments = map[hooks.Point]activity.Type{
-	hooks.PreStart:   activity.ContainerCreating,
-	hooks.PostStart:  activity.ContainerCreated,
-	hooks.PostCreate: activity.ContainerCreated,
-	hooks.PostClaim:  activity.ClaimActivated,
-	hooks.PreRelease: activity.ClaimReleasing,
-	hooks.PreDestroy: activity.ContainerDestroying,
+	hooks.PreStart:    activity.ContainerCreating,
+	hooks.PostStart:   activity.ContainerCreated,
+	hooks.PostCreate:  activity.ContainerCreated,
+	hooks.PostClaim:   activity.ClaimActivated,
+	hooks.WaitStart:   activity.WaitRequested,
+	hooks.WaitSignal:  activity.WaitSignalReceived,
+	hooks.WaitTimeout: activity.WaitExpired,
+	hooks.PreRelease:  activity.ClaimReleasing,
+	hooks.PreDestroy:  activity.ContainerDestroying,
 }
 
 // momentOf returns the type of the event that is recorded at a point.
@@ -30,18 +33,14 @@ func momentOf(p hooks.Point) string { return string(moments[p]) }
 var withCommands = []activity.Type{
 	activity.ContainerCreated, activity.ContainerClaimed, activity.ContainerWiped, activity.ContainerUnhealthy,
 	activity.ClaimActivated,
+	activity.WaitRequested, activity.WaitStarted, activity.WaitSignalReceived, activity.WaitSignalled,
+	activity.WaitExpired, activity.WaitExtended, activity.WaitRetried, activity.WaitTimedOut, activity.WaitEscalated, activity.WaitAborted,
 	activity.HookStarted, activity.HookCompleted, activity.HookFailed, activity.HookSkipped, activity.HookWarning,
-	activity.SyncStarted, activity.SyncCompleted, activity.SyncFailed,
+	activity.SyncStarted, activity.SyncCompleted, activity.SyncFailed, activity.AgentActivityChanged,
 }
 
-// laterGates and laterPoints are names of gates and of points of later versions,
-// with their aliases.
-var (
-	laterGates  = []string{"exec.before", "file.before", "request.before", "tool.pre", "exec_pre", "PreToolUse", "api.pre_call"}
-	laterPoints = []string{
-		"wait_start", "wait_signal", "wait_timeout", "on_blocking_start", "on_signal_received", "on_blocking_timeout",
-	}
-)
+// laterGates are names of gates of later versions, with their aliases.
+var laterGates = []string{"exec.before", "file.before", "request.before", "tool.pre", "exec_pre", "PreToolUse", "api.pre_call"}
 
 // noEvent are names of other formats for which there is no event, with the
 // reason.
@@ -49,7 +48,7 @@ var noEvent = map[string]string{"api.stream_chunk": "there is no event for each 
 
 // subjects returns the subjects of events.
 func subjects() []string {
-	all := map[string]bool{}
+	all := map[string]bool{activity.CustomSubject: true}
 	for _, t := range activity.Types() {
 		subject, _, _ := strings.Cut(string(t), ".")
 		all[subject] = true
@@ -57,8 +56,11 @@ func subjects() []string {
 	return sortedKeys(all)
 }
 
-// isRecorded reports whether events of a type are recorded.
-func isRecorded(name string) bool { return slices.Contains(activity.Types(), activity.Type(name)) }
+// isRecorded reports whether events of a type are recorded, or published by
+// tenants' programs.
+func isRecorded(name string) bool {
+	return slices.Contains(activity.Types(), activity.Type(name)) || activity.IsPublished(activity.Type(name))
+}
 
 // eventsNamed returns what a name in a list of events stands for: itself, or the
 // types of an alias. An alias that needs more than types stands for itself. If
@@ -160,14 +162,36 @@ func (d *decoder) checkEvents(h *placedHook) {
 		"it runs while the claim of the event is active or, without a claim, while the container has no tenant: write a webhook, or a hook of a point")
 }
 
+// occasions returns the point of a hook, or the types of the events that it is for.
+// A name stands for itself if tenants' programs may publish it.
+func (h placedHook) occasions() []string {
+	if !h.event {
+		return []string{string(h.point)}
+	}
+	all := slices.Clone(h.On)
+	for _, t := range activity.Types() {
+		if (hooks.EventHook{On: h.On}).Matches(string(t), everyField) {
+			all = append(all, string(t))
+		}
+	}
+	return append(all, "")
+}
+
+// everyField is the data of an event that has each field which an alias depends on.
+var everyField = []byte(`{"files":1,"oom_killed":true}`)
+
 // runsCommands reports whether a command can run for a name of events.
 func runsCommands(on string) bool {
+	if on == activity.CustomSubject || activity.IsPublished(activity.Type(on)) {
+		return true // the claim is active while its program publishes
+	}
 	return slices.ContainsFunc(withCommands, func(t activity.Type) bool {
-		return hooks.EventHook{On: []string{on}}.Matches(string(t), []byte(`{"files":1,"oom_killed":true}`))
+		return hooks.EventHook{On: []string{on}}.Matches(string(t), everyField)
 	})
 }
 
-// laterNames returns the names of points and gates of later versions.
+// laterNames returns the names of gates of later versions, and those without an
+// event.
 func laterNames() []string {
-	return slices.Concat(laterPoints, laterGates, slices.Collect(maps.Keys(noEvent)))
+	return slices.Concat(laterGates, slices.Collect(maps.Keys(noEvent)))
 }

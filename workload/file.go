@@ -38,6 +38,7 @@ type file struct {
 	Pool        poolFile         `yaml:"pool" doc:"The number of containers, and how they are reused."`
 	Restart     string           `yaml:"restart" default:"on_change" enum:"on_change,always,never" doc:"When a claim restarts the main process: if files were written or wiped, always, or only if a wipe has terminated it."`
 	Sync        *syncFile        `yaml:"sync" doc:"How a tenant's state is kept between claims. Without it, no state is kept."`
+	Memory      memoryFile       `yaml:"memory" doc:"JSON values that hooks, tenants' programs and the API keep under keys."`
 	Workspace   string           `yaml:"workspace" pattern:"^/" hint:"an absolute path" doc:"The directory that scripts of hooks start in. Default: the target of the state volume, else the container's working directory."`
 	Secrets     secretMap        `yaml:"secrets" doc:"Secrets of the server that requests of hooks may use, by name: where each is."`
 	Hooks       hooksFile        `yaml:"hooks" alias:"lifecycle_hooks" doc:"Actions at points of the lifecycle of a container or a claim, and for events."`
@@ -99,9 +100,13 @@ type poolFile struct {
 	MinIdle          int      `yaml:"min_idle" default:"1" min:"0" max:"100000" doc:"The number of idle containers to keep."`
 	MaxSize          int      `yaml:"max_size" default:"10" min:"1" max:"100000" doc:"The max number of containers, including claimed ones."`
 	IdleTimeout      duration `yaml:"idle_timeout" default:"0" doc:"How long a container above min_idle is idle before it is destroyed; 0: indefinitely."`
-	ClaimIdleTTL     duration `yaml:"claim_idle_ttl" alias:"file_idle_ttl" default:"0" doc:"How long a claim may be idle before it is released: neither requested again nor touched, and no file of its state changed; 0: indefinitely."`
+	ClaimIdleTTL     duration `yaml:"claim_idle_ttl" alias:"file_idle_ttl" default:"0" doc:"How long a claim may be idle before it is released: neither requested again nor touched, nor reported as working by its program, and no file of its state changed; 0: indefinitely."`
 	ReleaseFailedTTL duration `yaml:"release_failed_ttl" default:"168h" doc:"How long a container is kept if its state cannot be uploaded because of the tenant. After that, changes since the last snapshot are lost. 0: indefinitely."`
 	Reuse            string   `yaml:"reuse" default:"same_tenant" enum:"never,same_tenant,wipe" doc:"Which tenants may get a released container: none, the same tenant only, or, after a wipe, also others. SECURITY.md describes what a wipe guarantees."`
+}
+
+type memoryFile struct {
+	Shared bool `yaml:"shared" default:"false" doc:"Tenants share the values of the level workload: each can read and change them. Without it, the level cannot be used. It can be changed at any time and replaces no container; values that are no longer shared are removed after 24 hours."`
 }
 
 type syncFile struct {

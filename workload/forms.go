@@ -26,19 +26,34 @@ func (v *hooksFile) readText(d *decoder, n *yaml.Node, at string, point hooks.Po
 		return
 	}
 	var grace duration
-	// Its agent is the claim, or the container while there is none.
-	names := environment{"AGENT_ID": "${CONTAINER_ID}", "SWARM_ID": "${WORKLOAD_ID}"}
-	if point == hooks.PostClaim || point == hooks.PreRelease {
-		names["AGENT_ID"] = "${CLAIM_ID}"
-	}
 	v.hooks = append(v.hooks, placedHook{
 		form: textForm, at: at, actionAt: at, processAt: at, point: point,
 		hookFile: hookFile{
 			Script: &text, Shell: shellArgs{"/bin/bash"},
 			hookPolicyFile: hookPolicyFile{Timeout: duration(textTimeout), OnError: string(hooks.Continue), Enabled: true},
-			processFile:    processFile{Environment: names, Grace: &grace, Limits: &hookLimitsFile{CPUTime: duration(textCPUTime), FileSize: textFileSize}},
+			processFile:    processFile{Environment: textNames(point), Grace: &grace, Limits: &hookLimitsFile{CPUTime: duration(textCPUTime), FileSize: textFileSize}},
 		},
 	})
+}
+
+// textNames returns the variables of such a script. Its agent is the claim, or the
+// container while there is none.
+func textNames(point hooks.Point) environment {
+	names := environment{"AGENT_ID": "${CONTAINER_ID}", "SWARM_ID": "${WORKLOAD_ID}"}
+	if point == hooks.PostClaim || point == hooks.PreRelease || point.Rule().OfWait {
+		names["AGENT_ID"] = "${CLAIM_ID}"
+	}
+	own := map[hooks.Point][]string{
+		hooks.WaitSignal:  {"SIGNAL_DATA", "WAIT_DURATION"},
+		hooks.WaitTimeout: {"TIMEOUT_DURATION", "EXCEEDED_BY"},
+	}
+	if point.Rule().OfWait {
+		names["PHASE"] = "${WAIT_PHASE}"
+		for _, name := range append(own[point], "TASK", "ITERATION", "BLOCKING_TYPE", "TIMEOUT_THRESHOLD") {
+			names[name] = "${" + name + "}"
+		}
+	}
+	return names
 }
 
 // readOther reads what a key that is not a point has: the names of builtins for
@@ -47,18 +62,11 @@ func (v *hooksFile) readOther(d *decoder, p pair, at string) {
 	name, child, n := p.key.Value, keyOf(at, p.key.Value), resolve(p.value)
 	d.nodes[child] = n
 	isEmptyList := n.Kind == yaml.SequenceNode && len(n.Content) == 0
-	isText := n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str"
 	switch {
-	case slices.Contains(laterPoints, name) && isText:
-		var text scriptText
-		text.read(d, n, child, rule{})
-		d.addNoteAt(child, "this version does not fire it: the script does not run", "")
 	case isEmptyList && slices.Contains(laterNames(), name):
 		v.cleared = append(v.cleared, name)
 	case slices.Contains(laterGates, name):
 		d.addError(p.key, child, "is a gate, and this version has none", "remove it")
-	case slices.Contains(laterPoints, name):
-		d.addError(p.key, child, "is a point that this version does not fire", "remove it")
 	case slices.Contains(eventNames(), name) || isLater(name) || noEvent[name] != "":
 		v.readNames(d, n, name, child)
 	default:

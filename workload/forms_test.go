@@ -1,8 +1,10 @@
 package workload
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -53,7 +55,8 @@ func TestListedForm(t *testing.T) {
 	require.Equal(t, hooks.DefaultRequestTimeout, monitoring.Timeout)
 
 	notes := notesByField(w)
-	require.Contains(t, notes["hooks[1].on[0]"][0], `"activity-change": this version does not fire it`)
+	require.Equal(t, "agent.activity_changed", status.On[0])
+	require.Empty(t, notes["hooks[1].on[0]"])
 	require.Contains(t, notes["hooks[2].action.url"][0], "names SLACK_WEBHOOK_URL, which nothing supplies: the request fails")
 	require.Contains(t, notes["hooks[3].action.auth"][0], "has no secret")
 	require.Contains(t, notes["hooks[0]"][0], "is sent by the server")
@@ -85,7 +88,7 @@ func TestTextForm(t *testing.T) {
 	w, err := Parse(source, "coordinator.md")
 	require.NoError(t, err)
 	immediately := time.Duration(0)
-	require.Equal(t, map[hooks.Point][]hooks.Hook{hooks.PostClaim: {{
+	require.Equal(t, []hooks.Hook{{
 		Name: "post_claim[0]", Timeout: 5 * time.Second, OnError: hooks.Continue,
 		Action: hooks.Script{
 			Text: "# Restore the context.\ntest -f context.json && jq . context.json\nindex & disown\n", Shell: []string{"/bin/bash"},
@@ -94,13 +97,19 @@ func TestTextForm(t *testing.T) {
 				Workdir:     "/workspace", Grace: &immediately, Limits: hooks.ProcessLimits{CPUTime: 5 * time.Second, FileSize: 100 << 20},
 			},
 		},
-	}}}, w.Hooks)
+	}}, w.Hooks[hooks.PostClaim])
+	waits := w.Hooks[hooks.WaitStart][0].Action.(hooks.Script)
+	waits.Environment = nil
+	require.Equal(t, hooks.Script{
+		Text: "echo \"waiting: ${AGENT_ID}\"\n", Shell: []string{"/bin/bash"},
+		Process: hooks.Process{Workdir: "/workspace", Grace: &immediately, Limits: hooks.ProcessLimits{CPUTime: 5 * time.Second, FileSize: 100 << 20}},
+	}, waits)
 	created, err := Parse([]byte(fileWith("hooks: {post_create: 'exit 0'}")), "")
 	require.NoError(t, err)
 	require.Equal(t, "${CONTAINER_ID}", created.Hooks[hooks.PostCreate][0].Action.(hooks.Script).Environment["AGENT_ID"].String())
 	notes := notesByField(w)
-	require.Contains(t, notes["hooks.on_blocking_start"][0], "does not fire it")
-	require.Len(t, notes["hooks.post_claim"], 2)
+	require.Contains(t, notes["hooks.on_blocking_start"][0], "at most 5 s of CPU time") // once in a file
+	require.Len(t, notes["hooks.post_claim"], 1)
 
 	again, err := Parse(w.Source, "coordinator.md")
 	require.NoError(t, err)
@@ -110,6 +119,34 @@ func TestTextForm(t *testing.T) {
 	require.Equal(t, w.Hooks, again.Hooks)
 	_, err = Parse([]byte("# A title\n\nNo front matter.\n"), "x.md")
 	require.ErrorContains(t, err, "not a mapping")
+}
+
+// Each point of a wait supplies the variables of CFN's form.
+func TestTextFormAtWaits(t *testing.T) {
+	w, err := Parse([]byte(fileWith("hooks: {on_blocking_start: 'a', on_signal_received: 'b', on_blocking_timeout: 'c'}")), "")
+	require.NoError(t, err)
+	require.Len(t, w.Notes, 1, "the limits")
+	always := []string{"AGENT_ID", "BLOCKING_TYPE", "ITERATION", "PHASE", "SWARM_ID", "TASK", "TIMEOUT_THRESHOLD"}
+	for point, further := range map[hooks.Point][]string{
+		hooks.WaitStart: nil, hooks.WaitSignal: {"SIGNAL_DATA", "WAIT_DURATION"}, hooks.WaitTimeout: {"TIMEOUT_DURATION", "EXCEEDED_BY"},
+	} {
+		require.Len(t, w.Hooks[point], 1)
+		h := w.Hooks[point][0]
+		script := h.Action.(hooks.Script)
+		require.ElementsMatch(t, append(further, always...), slices.Collect(maps.Keys(script.Environment)), point)
+		require.Equal(t, "${CLAIM_ID}", script.Environment["AGENT_ID"].String())
+		require.Equal(t, "${WAIT_PHASE}", script.Environment["PHASE"].String())
+		require.Equal(t, []any{5 * time.Second, hooks.Continue}, []any{h.Timeout, h.OnError})
+	}
+}
+
+// A hook at a point of a wait has 5 seconds, and a failure changes nothing, unless the
+// file says otherwise.
+func TestDefaultsAtWaits(t *testing.T) {
+	w, err := Parse([]byte(fileWith("hooks: {wait_start: [{command: [a]}, {command: [b], on_error: fail, timeout: 1m}]}")), "")
+	require.NoError(t, err)
+	hs := w.Hooks[hooks.WaitStart]
+	require.Equal(t, []any{5 * time.Second, hooks.Continue, time.Minute, hooks.Fail}, []any{hs[0].Timeout, hs[0].OnError, hs[1].Timeout, hs[1].OnError})
 }
 
 // A point or an event with names of builtins (lionagi's form).
@@ -122,13 +159,18 @@ func TestNamesForm(t *testing.T) {
 			Name: "artifact.created.log", Timeout: hooks.DefaultRequestTimeout, OnError: hooks.Retry,
 			OnExhausted: hooks.Continue, Action: hooks.Builtin{Name: "log"},
 		}},
+		{On: []string{"agent.turn_started"}, Hook: hooks.Hook{
+			Name: "branch.create.persist_branch_provenance", Timeout: hooks.DefaultRequestTimeout, OnError: hooks.Retry,
+			OnExhausted: hooks.Continue, Action: hooks.Builtin{Name: "log"},
+		}},
 		{On: []string{"claim.released"}, Hook: hooks.Hook{
 			Name: "session.end.persist_session_end", Timeout: hooks.DefaultRequestTimeout, OnError: hooks.Retry,
 			OnExhausted: hooks.Continue, Action: hooks.Builtin{Name: "log"},
 		}},
 	}, w.EventHooks)
 	notes := notesByField(w)
-	require.Contains(t, notes["hooks.branch.create"][0], "does not fire it")
+	require.NotContains(t, notes, "hooks.branch.create")
+	require.Contains(t, notes["hooks.tool.post"][0], "does not fire it")
 	require.Contains(t, notes["hooks.message.add"][0], "activity log")
 	require.Contains(t, notes["hooks.session.start[1].builtin"][0], "log_tool_call")
 	require.NotContains(t, notes, "hooks.tool.pre")

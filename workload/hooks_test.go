@@ -104,3 +104,17 @@ func TestNamedResponses(t *testing.T) {
 	_, err = Parse([]byte(fileWith(`hooks: { post_claim: [{ command: [a] , condition: "HOOK_none_RESPONSE == yes" }] }`)), "w.yaml")
 	require.ErrorContains(t, err, "which nothing supplies")
 }
+
+// Hooks for events of waits have the variables that one of their events supplies, also
+// under their other names.
+func TestVariablesOfWaitEvents(t *testing.T) {
+	for on, name := range map[string]string{
+		"wait": "BLOCKING_TYPE", "wait.expired": "EXCEEDED_BY", "wait.signalled": "WAIT_DURATION", "claim.failed, wait.aborted": "TIMEOUT_DURATION",
+		"wait.cancelled": "TASK", "message.add": "WAIT_NAME",
+	} {
+		_, err := Parse([]byte(fileWith("hooks: {events: [{name: a, on: ["+on+"], webhook: {url: 'https://a.example', body: '{\"a\": \"${"+name+"}\"}'}}]}")), "")
+		require.NoError(t, err, on)
+	}
+	_, err := Parse([]byte(fileWith("hooks: {wait_timeout: [{name: a, blocking: false, webhook: {url: 'https://a.example/${EXCEEDED_BY}'}}]}")), "")
+	require.NoError(t, err)
+}

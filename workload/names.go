@@ -11,6 +11,7 @@ import (
 // variableScope has what supplies the variables of the hooks of a file, next to
 // Hostler itself.
 type variableScope struct {
+	on          []string // the point of the hook that is checked, or the types of its events
 	environment map[string]string
 	secrets     secretMap
 	captured    map[string]string   // the path of what captures each name
@@ -71,7 +72,7 @@ func (h placedHook) captures() captureFile {
 // looks a name up.
 func (s variableScope) classOf(name string) (variables.Class, bool) {
 	r, isOurs := variables.RuleOf(name)
-	if isOurs && r.IsSupplied() {
+	if isOurs && slices.ContainsFunc(s.on, r.IsSuppliedAt) {
 		return r.Class, true
 	}
 	if s.captured[name] != "" || s.responses[name] != nil {

@@ -192,6 +192,9 @@ func (h placedHook) rule(k hooks.Kind) rule {
 		r.keys["on_exhausted"] = rule{enum: []string{"continue"}}
 		return r
 	}
+	if p.DefaultOnError != "" {
+		r.keys["on_error"] = rule{defaultValue: string(p.DefaultOnError), hasDefault: true}
+	}
 	r.keys["retries"] = rule{min: "1", max: "5"}
 	return r
 }
@@ -223,6 +226,10 @@ var pointAliases = map[string]hooks.Point{
 	"session.start": hooks.PostClaim,
 	"session-start": hooks.PostClaim,
 	"pre-stop":      hooks.PreDestroy,
+
+	"on_blocking_start":   hooks.WaitStart,
+	"on_signal_received":  hooks.WaitSignal,
+	"on_blocking_timeout": hooks.WaitTimeout,
 }
 
 // PointNamed returns the point with a name or an alias.

@@ -79,7 +79,8 @@ func TestRevisionHasEveryField(t *testing.T) {
 		"EventHooks": true, "Secrets": true, // of the server
 		"Workspace": true,                  // it is in the scripts
 		"HooksFrom": true, "cleared": true, // the hooks that are copied are
-		"ImageHooks": true, // TestRevisionOfImageHooks
+		"ImageHooks":   true, // TestRevisionOfImageHooks
+		"SharedMemory": true, // TestMemoryIsNotPartOfRevision
 	}
 	base := revision(complete())
 	var visit func(path string, of func(*Workload) reflect.Value)
@@ -172,6 +173,17 @@ func TestRevisionOfImageHooks(t *testing.T) {
 	w := complete()
 	w.ImageHooks = true
 	require.NotEqual(t, revision(complete()), revision(w))
+}
+
+// Memory does not define a container: sharing it replaces none.
+func TestMemoryIsNotPartOfRevision(t *testing.T) {
+	plain, err := Parse([]byte("id: w\nimage: i\n"), "w")
+	require.NoError(t, err)
+	require.False(t, plain.SharedMemory)
+	shared, err := Parse([]byte("id: w\nimage: i\nmemory: {shared: true}\n"), "w")
+	require.NoError(t, err)
+	require.True(t, shared.SharedMemory)
+	require.Equal(t, plain.Revision, shared.Revision)
 }
 
 // request is an action that does not run in the container.

@@ -24,12 +24,6 @@ func (v *hooksFile) schema(g *generator, _ rule) schema {
 			"description": point.Rule().Doc,
 		}
 	}
-	for _, key := range laterPoints {
-		properties[key] = schema{
-			"anyOf":       []schema{{"type": "array", "maxItems": 0}, (*scriptText).schema(nil, g, rule{})},
-			"description": "A script of another format. This version does not run it.",
-		}
-	}
 	for _, key := range laterGates {
 		properties[key] = schema{"type": "array", "maxItems": 0, "description": "This version has no gates."}
 	}

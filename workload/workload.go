@@ -51,6 +51,9 @@ type Workload struct {
 	// hooks of the file.
 	ImageHooks bool
 
+	// SharedMemory reports whether tenants share the memory of level workload.
+	SharedMemory bool
+
 	// Notes are remarks about the file, ordered by line.
 	Notes []Note
 	// Revision identifies everything in the file that defines a container: all

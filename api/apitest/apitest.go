@@ -17,10 +17,12 @@ import (
 	"github.com/hostler/hostler/delivery"
 	"github.com/hostler/hostler/doctor"
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/memory"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/snapshot"
+	"github.com/hostler/hostler/wait"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -37,20 +39,24 @@ type Backend struct {
 	Claims     []claim.Claim
 	Attempts   []hooks.Run
 	Deliveries []delivery.Delivery
+	Waits      []wait.Wait
 	Log        []activity.Event
 	OldestSeq  int64 // events before it are deleted
 	Output     string
 	TTL        time.Duration       // of idle claims
 	Snapshots  []snapshot.Snapshot // of every tenant, the current one first
 	Report     doctor.Report
-	Requests   []any // requests of claims and releases, in order
+	Values     map[string]map[string]memory.Value // of memory, by claim and level, and key
+	Requests   []any                              // requests of claims and releases, in order
 	changed    chan struct{}
+	versions   int64 // of the last value of memory
 }
 
 // New returns an empty backend.
 func New() *Backend {
 	return &Backend{
 		Errors: map[string]error{}, Records: map[string]pool.Record{}, Pools: map[string]pool.Status{},
+		Values:  map[string]map[string]memory.Value{},
 		changed: make(chan struct{}),
 		Report: doctor.Report{
 			OK: true, Findings: []doctor.Finding{}, Engine: doctor.EngineInfo{Reachable: true, Containers: 2, Duration: 1.5},
@@ -65,7 +71,7 @@ func (b *Backend) Options() api.Options {
 	return api.Options{
 		Workloads: workloads{b}, Pools: pools{b}, Containers: containers{b},
 		Claimer: claims{b}, Releaser: claims{b}, Claims: records{b},
-		State: state{b}, Doctor: state{b}, Events: events{b}, Runs: runs{b}, Deliveries: deliveries{b}, DryRuns: dryRuns{b}, Version: "test",
+		State: state{b}, Doctor: state{b}, Events: events{b}, Runs: runs{b}, Deliveries: deliveries{b}, Publisher: publisher{b}, DryRuns: dryRuns{b}, Memory: b.memory(), Waits: waits{b}, Version: "test",
 		Ready: func(context.Context) error { return b.injectedError("ready") },
 	}
 }

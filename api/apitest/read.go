@@ -93,6 +93,9 @@ func matchesFilter(f activity.Filter, e activity.Event) bool {
 	ofType := len(f.Types) == 0 || slices.ContainsFunc(f.Types, func(t activity.Type) bool {
 		return e.Type == t || strings.HasPrefix(string(e.Type), string(t)+".")
 	})
+	if f.Untrusted != nil && *f.Untrusted != e.Untrusted || e.Priority != nil && *e.Priority < f.MinPriority {
+		return false
+	}
 	return ofType && matchesField(f.Workload, e.Workload) && matchesField(f.Container, e.Container) &&
 		matchesField(f.Tenant, e.Tenant) && matchesField(f.Claim, e.Claim) && matchesField(f.Point, e.Point)
 }

@@ -81,6 +81,7 @@ func (s *supervisor) killAll() error {
 	if !sweep.Kill(shim.KillTimeout) {
 		return fmt.Errorf("%w: processes survived SIGKILL", runtime.ErrTainted)
 	}
+	s.askListener.closeAll()
 	s.finishHalt()
 	s.sessions.setQuiet(true)
 	return nil

@@ -98,6 +98,34 @@ func (d *drain) keep(b []byte) {
 	d.limit.add(len(b))
 }
 
+// pipeRoom is what a new pipe always has room for.
+const pipeRoom = 4 << 10
+
+// openInput returns what a command reads its input from: a pipe, or /dev/null
+// without input. feed is our end of the pipe if the input is to be written to it.
+// It is nil if the input is in the pipe already, which takes neither a goroutine
+// nor the poller: every hook has such an input.
+func openInput(input []byte) (theirs int, feed *os.File, err error) {
+	if len(input) > pipeRoom {
+		feed, theirs, err = pipe(false)
+		return theirs, feed, err
+	}
+	if len(input) == 0 {
+		theirs, err = unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
+		return theirs, nil, err
+	}
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+		return -1, nil, err
+	}
+	defer unix.Close(fds[1])
+	if n, err := unix.Write(fds[1], input); err != nil || n < len(input) {
+		unix.Close(fds[0])
+		return -1, nil, firstError(err, io.ErrShortWrite)
+	}
+	return fds[0], nil, nil
+}
+
 // feeder writes a command's input. A command that does not read it is not an
 // error.
 type feeder struct {

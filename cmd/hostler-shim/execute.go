@@ -15,10 +15,12 @@ import (
 func (s *supervisor) execute(ctx context.Context, r *run, spec shim.Run, fence int64) {
 	// A change that has begun since the request was admitted may have missed it.
 	if s.admit(fence) != nil {
+		s.asks.endCommand(r)
 		s.runs.finish(r, lostResponse)
 		return
 	}
 	result, err := s.runInWorker(ctx, r, spec)
+	s.asks.endCommand(r)
 	if err != nil {
 		s.runs.finish(r, shim.Response{Error: shim.NewWireError(err)})
 		return
@@ -40,6 +42,8 @@ func (s *supervisor) runInWorker(ctx context.Context, r *run, spec shim.Run) (ru
 		return runtime.Result{}, err
 	}
 	defer s.workers.release(w)
+	s.workers.setCommand(w, spec.RunID)
+	defer s.workers.setCommand(w, "")
 	return w.run(ctx, spec)
 }
 

@@ -34,28 +34,33 @@ func runInstall(args []string) int {
 	return 0
 }
 
-// install creates the content of shim.Mount: the mount point of shim.RunDir,
-// and a copy of this program, which appears atomically.
+// install creates the content of shim.Mount: the mount point of shim.RunDir, and
+// two copies of this program, which appear atomically. Everyone may read the one
+// that the container's processes use.
 func install(dir string) error {
 	bin := filepath.Join(dir, relToMount(shim.BinDir))
-	if err := errors.Join(ensureDir(bin, 0o755), ensureDir(filepath.Join(dir, relToMount(shim.RunDir)), 0o700)); err != nil {
-		return err
-	}
+	return errors.Join(
+		ensureDir(bin, 0o755), ensureDir(filepath.Join(dir, relToMount(shim.RunDir)), 0o700),
+		copySelf(bin, shim.AskBinaryName, shim.AskFileMode), copySelf(bin, shim.BinaryName, shim.FileMode))
+}
+
+// copySelf creates a copy of this program in a directory.
+func copySelf(dir, name string, mode os.FileMode) error {
 	self, err := os.Open("/proc/self/exe")
 	if err != nil {
 		return err
 	}
 	defer self.Close()
-	part, err := os.CreateTemp(bin, "part-*")
+	part, err := os.CreateTemp(dir, "part-*")
 	if err != nil {
 		return err
 	}
 	defer os.Remove(part.Name())
 	_, err = io.Copy(part, self)
-	if err = errors.Join(err, part.Chmod(shim.FileMode), part.Close()); err != nil {
+	if err = errors.Join(err, part.Chmod(mode), part.Close()); err != nil {
 		return fmt.Errorf("copy this program: %w", err)
 	}
-	return os.Rename(part.Name(), filepath.Join(bin, shim.BinaryName))
+	return os.Rename(part.Name(), filepath.Join(dir, name))
 }
 
 // relToMount returns a path below shim.Mount, relative to it.

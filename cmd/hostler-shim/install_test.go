@@ -34,7 +34,10 @@ func TestInstall(t *testing.T) {
 	}
 	left, err := filepath.Glob(mounted + "/*/*")
 	require.NoError(t, err)
-	require.Equal(t, []string{file}, left, "no temporary files")
+	require.Equal(t, []string{filepath.Join(mounted, "bin", "hostler"), file}, left, "no temporary files")
+	info, err := os.Stat(left[0])
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o555), info.Mode(), "everyone may read it: gVisor runs no other program")
 	require.DirExists(t, filepath.Join(mounted, "run"))
 	require.Equal(t, exitUsage, runInstall(nil))
 	for _, bad := range []string{"x", "0755:0", "9:0:" + prepared, "0755:x:" + prepared, "0755:0:" + dir + "/no/such"} {

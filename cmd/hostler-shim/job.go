@@ -110,7 +110,7 @@ func (j *job) start() (streams, error) {
 		l.args = append(slices.Clip(l.args), shim.ScriptPath)
 	}
 
-	in, feed, err := openInput(len(j.spec.Stdin) > 0)
+	in, feed, err := openInput(j.spec.Stdin)
 	if err != nil {
 		return streams{}, startErrorf("open the input: %s", err)
 	}
@@ -138,16 +138,6 @@ func (j *job) start() (streams, error) {
 		s.in = newFeeder(feed, j.spec.Stdin)
 	}
 	return s, nil
-}
-
-// openInput returns a pipe for input, or /dev/null.
-func openInput(needed bool) (theirs int, feed *os.File, err error) {
-	if needed {
-		feed, theirs, err = pipe(false)
-		return theirs, feed, err
-	}
-	theirs, err = unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
-	return theirs, nil, err
 }
 
 func firstError(errs ...error) error {

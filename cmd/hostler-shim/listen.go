@@ -87,35 +87,48 @@ func bind(address, name string) (int, error) {
 // connectTo connects to init's socket and verifies that init listens there: the
 // credentials are those of the process that called listen.
 func connectTo(path string, initPID int) (*os.File, error) {
-	short := path
-	if !isAbstract(path) {
-		name, dir, err := shortPath(path)
-		if err != nil {
-			return nil, err
-		}
-		defer dir.Close()
-		short = name
-	}
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	fd, err := dial(path)
 	if err != nil {
-		return nil, err
-	}
-	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: short}); err != nil {
-		unix.Close(fd)
 		return nil, fmt.Errorf("connect to %s: %w", path, err)
 	}
 	peer, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err == nil && int(peer.Pid) != initPID {
 		err = fmt.Errorf("process %d listens there, want %d", peer.Pid, initPID)
 	}
-	if err == nil {
-		err = unix.SetNonblock(fd, true)
-	}
 	if err != nil {
 		unix.Close(fd)
 		return nil, fmt.Errorf("connect to %s: %w", path, err)
 	}
 	return os.NewFile(uintptr(fd), "init"), nil
+}
+
+// dial connects to a socket of any process, and returns a descriptor that
+// does not block.
+func dial(path string) (int, error) {
+	short := path
+	if !isAbstract(path) {
+		name, dir, err := shortPath(path)
+		if err != nil {
+			return -1, err
+		}
+		defer dir.Close()
+		short = name
+	}
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	for err = unix.EINTR; err == unix.EINTR; { //nolint:errorlint // an errno
+		err = unix.Connect(fd, &unix.SockaddrUnix{Name: short})
+	}
+	if err == nil {
+		err = unix.SetNonblock(fd, true)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
 }
 
 // accept serves every connection until the socket is unusable.

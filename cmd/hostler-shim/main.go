@@ -9,6 +9,8 @@
 //	hostler-shim start     started by init: becomes the main process
 //	hostler-shim tar DIR   started by init: packs DIR to stdout
 //	hostler-shim untar DIR started by init: unpacks stdin into DIR
+//	hostler COMMAND        for the container's processes: sends a request to the
+//	                       server; a copy of this program that everyone may read
 //
 // It guarantees that a command has ended when it reports so. A worker is a
 // subreaper: every process that a command starts, however it tries to hide,
@@ -26,11 +28,13 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 
 	goruntime "runtime"
 
+	"github.com/hostler/hostler/runtime/shim"
 	"golang.org/x/sys/unix"
 )
 
@@ -64,6 +68,9 @@ func subcommands() map[string]func(args []string) int {
 		"untar":   runUntar,
 		"install": runInstall,
 		"version": runVersion,
+
+		shim.ListImageHooks: runListImageHooks,
+		shim.RunImageHook:   runImageHook,
 	}
 }
 
@@ -71,6 +78,9 @@ func main() {
 	debug.SetGCPercent(gcPercent)
 	debug.SetMemoryLimit(memoryLimit)
 	goruntime.GOMAXPROCS(processors)
+	if filepath.Base(os.Args[0]) == shim.AskBinaryName {
+		os.Exit(runAsk(os.Args[1:], os.Stdout, os.Stderr))
+	}
 	if len(os.Args) < 2 {
 		usage()
 	}

@@ -25,6 +25,8 @@ var childCommands = map[string]func() int{
 	"labels":   printLeasedFlowLabel,
 	"limits":   printLimitFacts,
 	"baseline": printBaseline,
+	"hook":     execImageHook,
+	"noexec":   noExecutables,
 }
 
 func TestMain(m *testing.M) {

@@ -35,7 +35,8 @@ type run struct {
 	done     chan struct{}      // closed when response is set
 	response shim.Response
 
-	lost bool // killAll killed its processes; guarded by runs.mu
+	lost   bool // killAll killed its processes; guarded by runs.mu
+	isOver bool // nothing of it is left; guarded by asks.mu
 }
 
 func newRuns() *runs { return &runs{byID: make(map[string]*run)} }

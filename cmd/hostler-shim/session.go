@@ -104,6 +104,7 @@ func (c *session) handle(in *shim.Incoming) error {
 // as a whole.
 var requestHandlers = map[shim.Op]func(c *session, in *shim.Incoming) error{
 	shim.OpRun:   (*session).handleRun,
+	shim.OpServe: (*session).handleServe, // from RequestsVersion on
 	shim.OpTar:   (*session).handleTransfer,
 	shim.OpUntar: (*session).handleTransfer,
 	// These goroutines end with what they wait for, or with the session.
@@ -137,13 +138,15 @@ func (c *session) handleRun(in *shim.Incoming) error {
 	}
 	// A stale request for a new command leaves no record: the same command of a
 	// later flow runs.
-	if err := c.supervisor.admit(in.Request.Fence); err != nil && c.supervisor.runs.get(spec.RunID) == nil {
+	err := c.supervisor.admit(in.Request.Fence)
+	if err != nil && c.supervisor.runs.get(spec.RunID) == nil {
 		go respond(in, shim.Response{}, err) // ends with the write, which has a timeout
 		return nil
 	}
 	// The command outlives the session that requests it.
 	ctx, cancel := context.WithCancel(context.Background())
 	known, created := c.supervisor.runs.getOrCreate(spec.RunID, cancel)
+	c.serveCommand(in.Request, known)
 	if created {
 		go c.supervisor.execute(ctx, known, *spec, in.Request.Fence) // ends with the command
 	} else {
@@ -153,9 +156,19 @@ func (c *session) handleRun(in *shim.Incoming) error {
 	return nil
 }
 
+// serveCommand records that the server at the other end serves the requests of the
+// processes of a command, if the request for the command announces that and its
+// fence is the greatest that this container has.
+func (c *session) serveCommand(r shim.Request, known *run) {
+	if r.Requests && r.Fence > shim.NoFence && c.supervisor.admit(r.Fence) == nil {
+		c.supervisor.asks.serveCommand(known, c.conn, r.Fence)
+	}
+}
+
 // handleWaitResult sends the outcome of a run that another request has started.
 func (c *session) handleWaitResult(in *shim.Incoming) {
 	if known := c.supervisor.runs.get(in.Request.RunID); known != nil {
+		c.serveCommand(in.Request, known)
 		c.followRun(in, known)
 		return
 	}

@@ -47,6 +47,9 @@ type supervisor struct {
 	workers  *workers
 	runs     *runs
 	sessions *sessions
+	asks     *asks
+	// askListener is nil in a container of an older protocol.
+	askListener *askListener
 	// transfers holds a token for each file transfer.
 	transfers chan struct{}
 
@@ -113,6 +116,10 @@ func runInit(args []string) int {
 	listener, err := listen(config.Socket)
 	if err != nil {
 		logError("listen", err)
+		return exitFailed
+	}
+	if err := s.listenAsks(); err != nil {
+		logError("listen for requests", err)
 		return exitFailed
 	}
 	signals := s.subscribeSignals()
@@ -190,6 +197,7 @@ func newSupervisor(config shim.Config) *supervisor {
 		halt:      halt{stopped: make(chan struct{})},
 	}
 	s.workers = &workers{reaper: s.reaper, env: s.env, defaultUser: config.User, hostProcess: config.HostProcess, slots: make(chan struct{}, maxRuns)}
+	s.asks = newAsks(&s.admitted)
 	s.sessions, s.transfers = newSessions(os.Geteuid() == shim.UID), make(chan struct{}, maxTransfers)
 	return s
 }

@@ -30,7 +30,7 @@ func startInit(t *testing.T, fence string) (*shim.Session, <-chan error) {
 	secret := []byte("secret")
 	config, err := shim.Config{
 		HostProcess: true, Args: []string{"sleep", "60"}, Root: dir, Workdir: dir, Key: shim.DeriveKey(secret, "c"),
-		Socket: dir + "/sock", FenceFile: dir + "/fence", ExitFile: dir + "/exit",
+		Socket: dir + "/sock", AskSocket: dir + "/ask", FenceFile: dir + "/fence", ExitFile: dir + "/exit",
 	}.Env()
 	require.NoError(t, err)
 	c := exec.Command(os.Args[0], "init")

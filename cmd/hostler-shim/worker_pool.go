@@ -41,10 +41,12 @@ type workers struct {
 
 	// mu guards the fields below. It is held while a worker is started, so that
 	// closeAll misses none.
-	mu     sync.Mutex
-	idle   []*workerProcess     // the least recently used first
-	alive  map[proctree.ID]bool // the running workers
-	closed bool                 // every process is being killed
+	mu    sync.Mutex
+	idle  []*workerProcess     // the least recently used first
+	alive map[proctree.ID]bool // the running workers
+	// commands are the IDs of the commands that workers run.
+	commands map[proctree.ID]string
+	closed   bool // every process is being killed
 }
 
 // workerProcess is one worker as init sees it.
@@ -138,6 +140,27 @@ func (w *workers) reopen() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.closed = false
+}
+
+// commandOf reports whether a process is a worker, and returns the ID of the
+// command that it runs.
+func (w *workers) commandOf(id proctree.ID) (runID string, isWorker bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.commands[id], w.alive[id]
+}
+
+// setCommand records which command a worker runs; none for an empty ID.
+func (w *workers) setCommand(p *workerProcess, runID string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.commands == nil {
+		w.commands = make(map[proctree.ID]string)
+	}
+	w.commands[p.id] = runID
+	if runID == "" {
+		delete(w.commands, p.id)
+	}
 }
 
 // release takes back a worker whose command has ended.

@@ -60,11 +60,13 @@ func applyFile(ctx context.Context, cmd *cobra.Command, c *client.Client, r *rem
 		return err
 	}
 	invalid, _ := w.Lint(name)
+	var notes []workload.Note
 	for _, n := range append(applied.Notes, invalidCommands(invalid)...) {
 		n.File = name
-		if _, err := fmt.Fprintln(cmd.ErrOrStderr(), workload.Note(n)); err != nil {
-			return err
-		}
+		notes = append(notes, workload.Note(n))
+	}
+	if err := printLines(cmd.ErrOrStderr(), lines(notes)); err != nil {
+		return err
 	}
 	return r.printResult(cmd.OutOrStdout(), applied, func(out io.Writer) error {
 		_, err := fmt.Fprintf(out, "workload %s %s (revision %s)\n", applied.ID, applySummary(applied), applied.Revision)

@@ -21,6 +21,7 @@ import (
 	"github.com/hostler/hostler/delivery"
 	"github.com/hostler/hostler/doctor"
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/memory"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/runtime"
@@ -75,10 +76,17 @@ func serveTestBackend(t *testing.T) *apitest.Backend {
 			ID: id, Time: apitest.Time, Reason: "release", Parts: []snapshot.Part{{Size: 42, Files: 3, Bytes: 100}},
 		})
 	}
+	b.Values["claim-alice claim"] = map[string]memory.Value{"plan/a": {
+		Item: memory.Item{Key: "plan/a", Level: memory.Claim, Version: 1, Bytes: 5, UpdatedAt: apitest.Time}, Value: []byte("[1,2]"),
+	}}
 	b.Output = "listening\n"
 	b.Append(
 		activity.Event{Type: activity.ClaimActivated, Workload: "web", Tenant: "alice", Container: "box-1", Message: "claim is active"},
 		activity.Event{Type: activity.HookFailed, Workload: "web", Tenant: "alice", Message: "hook init failed"},
+		activity.Event{
+			Type: "custom.x", Workload: "web", Tenant: "alice", Message: "published by the tenant's program", Untrusted: true, Priority: new(7),
+			Data: []byte("{\"a\":\"\u009b2J\u202e\x7f\"}"),
+		},
 	)
 	server := httptest.NewServer(api.New(b.Options()))
 	t.Cleanup(server.Close)
@@ -110,6 +118,12 @@ func TestCommandOutput(t *testing.T) {
 		{"get-claims-failed", "get claims --failed"},
 		{"sync", "sync claim-alice"},
 		{"sync-by-name", "sync --workload web --tenant alice -o json"},
+		{"memory-put", "memory put plan/b --claim claim-alice --data [1,2]"},
+		{"memory-put-json", "memory put b --claim claim-alice --if-version 0 --data true -o json"},
+		{"memory-get", "memory get plan/a --claim claim-alice"},
+		{"memory-get-yaml", "memory get plan/a --level agent --claim claim-alice -o yaml"},
+		{"memory-list", "memory list --claim claim-alice"},
+		{"memory-delete", "memory delete plan/a --claim claim-alice --if-version 1"},
 		{"snapshots", "snapshots --workload web --tenant alice"},
 		{"snapshots-restore", "snapshots restore snap-1 --workload web --tenant carl"},
 		{"doctor", "doctor"},
@@ -119,6 +133,9 @@ func TestCommandOutput(t *testing.T) {
 		{"delete-container", "delete container box-1 --force"},
 		{"events", "events --after 0"},
 		{"events-json", "events --after 0 --type hook -o json"},
+		{"events-untrusted", "get events --after 0 --type agent.*,custom"},
+		{"event-publish", `event publish deploy.done --claim claim-alice --data {"a":1} --priority 9`},
+		{"activity", "activity claim-alice executing --tool grep -o yaml"},
 		{"logs", "logs run-1"},
 		{"logs-container", "logs --container box-1"},
 	}
@@ -174,6 +191,12 @@ func TestExitCodes(t *testing.T) {
 		{"test in another workload", "hooks test other post_claim --live claim-alice", nil, exitUsage, "is of workload web"},
 		{"test with variables", "hooks test web post_claim --live claim-alice --var A=b", nil, exitUsage, "--var"},
 		{"variable without a value", "hooks test web post_claim --var A", nil, exitUsage, "NAME=VALUE"},
+		{"event of which claim", "event publish agent.x", nil, exitUsage, "--claim"},
+		{"event without JSON", "event publish agent.x --claim claim-alice --data {", nil, exitUsage, "--data"},
+		{"event of ours", "event publish claim.released --claim claim-alice", nil, exitFailure, "custom.claim.released"},
+		{"value of nothing", "memory put plan --claim claim-alice", nil, exitUsage, "--data"},
+		{"unknown activity", "activity claim-alice sleeping", nil, exitFailure, "activity"},
+		{"neither true nor false", "events --untrusted maybe", nil, exitUsage, "--untrusted"},
 		{"no first event", "hooks replay web --hook notify", nil, exitUsage, "--from"},
 		{"no such claim", "release --workload web --tenant zoe", nil, exitNotFound, "zoe holds no claim"},
 		{"claimed", "delete container box-1", nil, exitFailure, "--force"},

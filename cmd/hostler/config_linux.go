@@ -19,6 +19,7 @@ import (
 	"github.com/hostler/hostler/hooks/request"
 	"github.com/hostler/hostler/runtime/shim"
 	"github.com/hostler/hostler/store"
+	"github.com/hostler/hostler/wait"
 )
 
 // serveConfig is the configuration of a server. Every field is a flag of serve, an
@@ -43,6 +44,9 @@ type serveConfig struct {
 	// unresponsive is how long a running container may leave requests
 	// unanswered.
 	unresponsive time.Duration
+
+	// maxWaitTimeout is the greatest timeout of a wait.
+	maxWaitTimeout time.Duration
 
 	// Where tenants' state may be kept, and the secrets for it.
 	stateDir       string
@@ -105,6 +109,7 @@ func (c *serveConfig) flags(f *pflag.FlagSet) {
 	f.DurationVar(&c.retention, "retention", 30*24*time.Hour, "how long to keep events, hook runs, ended claims and destroyed containers; 0 keeps them forever")
 	f.DurationVar(&c.unresponsive, "unresponsive-timeout", shim.DefaultUnresponsiveTimeout,
 		"how long a running container may leave requests unanswered before it is destroyed")
+	f.DurationVar(&c.maxWaitTimeout, "max-wait-timeout", wait.DefaultMaxTimeout, "the greatest timeout of a wait of a tenant's program")
 	f.StringVar(&c.stateDir, "state-dir", "", "directory of tenants' state, for sinks of type file that name none (default with sqlite: state in the data directory)")
 	f.StringSliceVar(&c.stateDirs, "state-dirs", nil, "directories that sinks of type file may name")
 	f.StringVar(&c.profilesDir, "seccomp-profiles", "", "directory of the seccomp profiles, each a file NAME.json, that workloads may name on Docker")
@@ -197,6 +202,9 @@ func (c *serveConfig) check() error {
 	}
 	if c.unresponsive <= 0 {
 		validationErrors = errors.Join(validationErrors, fmt.Errorf("--unresponsive-timeout %s: it takes more than 0", c.unresponsive))
+	}
+	if c.maxWaitTimeout < time.Millisecond {
+		validationErrors = errors.Join(validationErrors, fmt.Errorf("--max-wait-timeout %s: it takes 1ms or more", c.maxWaitTimeout))
 	}
 	oneOf("runtime", c.runtime, slices.Sorted(maps.Keys(backends))...)
 	if c.runtime == "kubernetes" && c.shimImage == "" {

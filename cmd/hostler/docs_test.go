@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/hooks"
 )
 
 // docs/cli.md is the help of all commands. Run with -update after a change.
@@ -40,6 +42,17 @@ func TestEventDocs(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s |\n", typ, strings.Join(fields, "<br>"))
 	}
+	b.WriteString("\nEvents of other types that begin with `agent.` or `custom.` are published by tenants' programs, and are [untrusted](api.md#events-of-tenants-programs). ")
+	b.WriteString("`agent.activity_changed` is recorded when a program reports another activity, and is untrusted as well. These types have a meaning in [workload files](workload-file.md#hooks-for-events): ")
+	var known []string
+	for _, a := range hooks.EventAliases() {
+		for _, t := range a.Types {
+			if activity.IsPublished(activity.Type(t)) && !slices.Contains(known, "`"+t+"`") {
+				known = append(known, "`"+t+"`")
+			}
+		}
+	}
+	b.WriteString(strings.Join(known, ", ") + ".\n")
 	golden(t, filepath.Join("..", "..", "docs", "events.md"), b.String())
 }
 

@@ -18,9 +18,9 @@ func newDoctorCmd() *cobra.Command {
 		Short: "Check the installation, and report problems with hints",
 		Long: `Have the server check itself, and report each problem with a hint: containers
 that only the engine or only the database has, containers, claims and hooks that
-are stuck in transition, failing releases, pools that cannot be filled, the
-engine, the database, the disk. The command changes nothing. The exit status is 0
-when there is no problem, and 1 otherwise.`,
+are stuck in transition, waits that do not end, failing releases, pools that
+cannot be filled, the engine, the database, the disk. The command changes nothing.
+The exit status is 0 when there is no problem, and 1 otherwise.`,
 		Args: cobra.NoArgs,
 		RunE: r.wrapErrors(func(ctx context.Context, cmd *cobra.Command, c *client.Client, _ []string) error {
 			report, err := c.Doctor(ctx)

@@ -85,9 +85,6 @@ func runLiveTest(ctx context.Context, cmd *cobra.Command, c *client.Client, r *r
 			list = append(list, textLines("stdout", run.Stdout.Head+run.Stdout.Tail)...)
 			list = append(list, textLines("stderr", run.Stderr.Head+run.Stderr.Tail)...)
 		}
-		for i, line := range list {
-			list[i] = sanitize(line)
-		}
 		return printLines(w, list)
 	})
 	failed := func(run client.Run) bool { return run.State != client.RunSucceeded && run.State != client.RunSkipped }
@@ -100,8 +97,7 @@ func runLiveTest(ctx context.Context, cmd *cobra.Command, c *client.Client, r *r
 // printDryRun prints each hook as a block of lines.
 func printDryRun(w io.Writer, report client.DryRunReport) error {
 	if len(report.Hooks) == 0 {
-		_, err := fmt.Fprintf(w, "%s has no hooks for %s%s\n", report.Workload, report.Point, report.Event)
-		return err
+		return printLines(w, []string{fmt.Sprintf("%s has no hooks for %s%s", report.Workload, report.Point, report.Event)})
 	}
 	var list []string
 	for i, h := range report.Hooks {
@@ -109,9 +105,6 @@ func printDryRun(w io.Writer, report client.DryRunReport) error {
 			list = append(list, "")
 		}
 		list = append(list, dryRunLines(h)...)
-	}
-	for i, line := range list {
-		list[i] = sanitize(line)
 	}
 	return printLines(w, list)
 }

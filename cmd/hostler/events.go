@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -22,13 +23,16 @@ func newEventsCmd() *cobra.Command {
 	var types []string
 	var q client.EventQuery
 	var follow bool
+	var untrusted string
+	var minPriority int
 	cmd := &cobra.Command{
 		Use:   "events",
 		Short: "Show the event log, and follow it with -f",
 		Long: `Show the event log, oldest event first: the last hour by default, see --since
 and --after. With -f the command follows the log: it reconnects after a lost
 connection, and no event is missed or shown twice. With -o json or yaml each
-event is a document of its own.`,
+event is a document of its own. What a tenant's program published is marked as
+untrusted.`,
 		Example: "  hostler events -f --type hook,claim.failed --workload greeter",
 		Args:    cobra.NoArgs,
 		RunE: r.wrapErrors(func(ctx context.Context, cmd *cobra.Command, c *client.Client, _ []string) error {
@@ -40,7 +44,14 @@ event is a document of its own.`,
 			}
 			q.EventFilter = client.EventFilter{
 				Types: typedAs[client.EventType](types), Workload: f.workload, Container: f.container,
-				Tenant: f.tenant, Claim: f.claim, Point: f.point,
+				Tenant: f.tenant, Claim: f.claim, Point: f.point, MinPriority: minPriority,
+			}
+			switch untrusted {
+			case "true", "false":
+				q.Untrusted = new(untrusted == "true")
+			case "":
+			default:
+				return usagef(cmd, "--untrusted takes true or false")
 			}
 			out := cmd.OutOrStdout()
 			show := func(e client.FollowedEvent) error { return r.printEvent(out, e) }
@@ -53,7 +64,9 @@ event is a document of its own.`,
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "follow the log")
 	cmd.Flags().StringVar(&q.After, "after", "", "events after this sequence number; 0 for all")
 	cmd.Flags().StringVar(&q.Since, "since", "", "events since a time (RFC 3339) or a duration ago, such as 10m")
-	cmd.Flags().StringSliceVar(&types, "type", nil, "only events of these types, or about these objects: hook.failed, claim")
+	cmd.Flags().StringSliceVar(&types, "type", nil, "only events of these types, or about these objects: hook.failed, claim, agent.*")
+	cmd.Flags().IntVar(&minPriority, "min-priority", 0, "of the events that tenants' programs published, those of this priority and above")
+	cmd.Flags().StringVar(&untrusted, "untrusted", "", "true: only events that tenants' programs published; false: only the others")
 	f.flags(cmd, "workload", "tenant", "container", "claim", "point")
 	r.flags(cmd)
 	return cmd
@@ -92,18 +105,23 @@ var colors = map[string]string{
 }
 
 func (r *remote) printEvent(w io.Writer, e client.FollowedEvent) error {
+	safe := sanitizeFor(w, isTerminal(w))
 	switch r.output {
 	case "json":
-		return json.NewEncoder(w).Encode(e)
+		return json.NewEncoder(safe).Encode(e)
 	case "yaml":
 		fmt.Fprintln(w, "---")
-		return printYAML(w, e)
+		return errors.Join(printYAML(safe, e), safe.Close())
 	}
 	kind := fmt.Sprintf("%-21s", e.Type)
 	if _, verb, ok := strings.Cut(string(e.Type), "."); ok && hasColors(w) && colors[verb] != "" {
 		kind = colors[verb] + kind + resetColor
 	}
 	about := strings.Join(strings.Fields(strings.Join([]string{e.Workload, e.Tenant, e.Container}, " ")), " ")
-	_, err := fmt.Fprintf(w, "%6d  %s  %s  %-30s  %s\n", e.Seq, timestamp(e.Time), kind, sanitize(about), oneLine(e.Message))
+	message := oneLine(e.Message)
+	if e.Untrusted {
+		message += " [untrusted] " + oneLine(string(e.Data))
+	}
+	_, err := fmt.Fprintf(w, "%6d  %s  %s  %-30s  %s\n", e.Seq, timestamp(e.Time), kind, sanitize(about), message)
 	return err
 }

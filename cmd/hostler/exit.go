@@ -22,6 +22,9 @@ const (
 	exitHook        = 5
 	exitRefused     = 6
 	exitState       = 7
+	exitTimedOut    = 8
+	exitAborted     = 9
+	exitCancelled   = 10
 	exitInterrupted = 130
 )
 
@@ -29,11 +32,14 @@ const exitHelp = `Exit status:
   0    success
   1    failure, or a workload file has errors
   2    usage error
-  3    no such workload, claim, container, run or snapshot
+  3    no such workload, claim, container, run, wait, snapshot or key
   4    no container available, or the server is unavailable: try again
   5    a hook failed
   6    the API key is missing, invalid or not allowed to do this
   7    upload or download of a tenant's state failed; a failed release keeps its container
+  8    a wait timed out
+  9    a wait was aborted after its deadline
+  10   a wait was canceled, because its claim ended
   130  interrupted`
 
 // exitCodes are the exit codes of the server's errors; others are exitFailure.
@@ -43,10 +49,14 @@ var exitCodes = map[client.Code]int{
 	client.CodeContainerNotFound:  exitNotFound,
 	client.CodeRunNotFound:        exitNotFound,
 	client.CodeDeliveryNotFound:   exitNotFound,
+	client.CodeWaitNotFound:       exitNotFound,
 	client.CodeEventHookNotFound:  exitNotFound,
 	client.CodeSnapshotNotFound:   exitNotFound,
+	client.CodeMemoryNotFound:     exitNotFound,
 	client.CodeSyncFailed:         exitState,
+	client.CodeRateLimited:        exitUnavailable,
 	client.CodePoolExhausted:      exitUnavailable,
+	client.CodeTooManyWaits:       exitUnavailable,
 	client.CodePoolNotReady:       exitUnavailable,
 	client.CodeNotReady:           exitUnavailable,
 	client.CodeEngineUnavailable:  exitUnavailable,
@@ -63,7 +73,12 @@ var hints = map[client.Code]string{
 	client.CodeContainerNotFound: "see `hostler get containers`",
 	client.CodeRunNotFound:       "see `hostler get runs`",
 	client.CodeDeliveryNotFound:  "see `hostler get deliveries`",
+	client.CodeWaitNotFound:      "see `hostler get waits`",
 	client.CodeSnapshotNotFound:  "see `hostler snapshots`",
+	client.CodeMemoryNotFound:    "see `hostler memory list`",
+	client.CodeMemoryNotShared:   "see memory in the workload file",
+	client.CodeMemoryFull:        "delete keys with `hostler memory delete`",
+	client.CodeVersionConflict:   "read it again with `hostler memory get -o json`",
 	client.CodeClaimNotActive:    "see `hostler get claims`",
 	client.CodeClaimReleasing:    "see `hostler get claims --failed` for the reason of a delay",
 	client.CodeNoSync:            "see sync in the workload file",

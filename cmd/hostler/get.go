@@ -105,7 +105,7 @@ func unfiltered[T any](list func(*client.Client, context.Context) ([]T, error)) 
 
 // newGetCmd returns get, with a command for each kind of object.
 func newGetCmd() *cobra.Command {
-	return newGroupCmd("get", "Show workloads, pools, containers, claims, hook runs or deliveries",
+	return newGroupCmd("get", "Show workloads, pools, containers, claims, hook runs, deliveries, waits or events",
 		kind[client.Workload]{
 			name: "workloads", one: "workload", short: "Show workloads",
 			header: "ID REVISION MIN_IDLE MAX_SIZE IMAGE UPDATED",
@@ -162,6 +162,8 @@ func newGetCmd() *cobra.Command {
 			ids: runIDs, row: runRow,
 		}.command(),
 		deliveryKind().command(),
+		newEventsCmd(),
+		waitKind().command(),
 		newGetHooksCmd(),
 	)
 }
@@ -196,7 +198,7 @@ func claimColumns(f filters) (string, func(client.Claim) []string) {
 	if f.failed {
 		return "ID WORKLOAD TENANT STATE CONTAINER FAILURES CAUSE RETRY_AT REASON", failedClaimRow
 	}
-	return "ID WORKLOAD TENANT STATE SOURCE CONTAINER CREATED REASON", claimRow
+	return "ID WORKLOAD TENANT STATE SOURCE CONTAINER CREATED ACTIVITY REASON", claimRow
 }
 
 func failedClaimRow(c client.Claim) []string {
@@ -208,7 +210,7 @@ func failedClaimRow(c client.Claim) []string {
 }
 
 func claimRow(c client.Claim) []string {
-	return []string{c.ID, c.Workload, c.Tenant, string(c.State), string(c.Source), c.Container, timestamp(c.CreatedAt), oneLine(c.Reason)}
+	return []string{c.ID, c.Workload, c.Tenant, string(c.State), string(c.Source), c.Container, timestamp(c.CreatedAt), activityOf(c.Activity, c.ActivityTool), oneLine(c.Reason)}
 }
 
 func runRow(r client.Run) []string {

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/hostler/hostler/client"
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -31,6 +34,7 @@ type configuredHook struct {
 	Average   float64         `json:"average_ms"`
 	P95       float64         `json:"p95_ms"`
 	Max       float64         `json:"max_ms"`
+	Slow      bool            `json:"slow,omitempty"` // a hook of a wait that takes longer than slowWaitHook
 	LastState client.RunState `json:"last_state,omitempty"`
 	LastAt    *time.Time      `json:"last_at,omitempty"`
 }
@@ -42,7 +46,8 @@ func newGetHooksCmd() *cobra.Command {
 		Use: "hooks WORKLOAD|CONTAINER", Aliases: []string{"hook"},
 		Short: "Show the hooks of a workload, or of a container's, with their attempts on record",
 		Long: `Show the hooks of a workload as it is applied, with the number of their attempts
-on record, how many failed, and how long they took. Of a container, only its own
+on record, how many failed, and how long they took. Hooks of images are shown
+once they have run. Of a container, only its own
 attempts count. With --normalized, print the hooks as YAML in the form of
 docs/workload-file.md, whatever form the file has.`,
 		Args: cobra.ExactArgs(1),
@@ -106,7 +111,7 @@ func configuredHooks(w *workload.Workload, runs []client.Run) []configuredHook {
 		}
 	}
 	for _, rule := range hooks.Points() {
-		for _, h := range w.Hooks[rule.Point] {
+		for _, h := range append(imageHooks(rule.Point, runs), w.Hooks[rule.Point]...) {
 			add(string(rule.Point), string(rule.Point), h)
 		}
 	}
@@ -118,6 +123,21 @@ func configuredHooks(w *workload.Workload, runs []client.Run) []configuredHook {
 		add(at, "", h.Hook)
 	}
 	return list
+}
+
+// imageHooks returns the hooks of images that have run at a point, in their order.
+func imageHooks(p hooks.Point, runs []client.Run) []hooks.Hook {
+	found := map[string]client.Run{}
+	for _, r := range runs {
+		if string(r.Point) == string(p) && strings.HasPrefix(r.Hook, hooks.ImagePrefix) && len(r.Command) == 1 {
+			found[r.Hook] = r
+		}
+	}
+	var list []runtime.ImageHook
+	for _, r := range slices.SortedFunc(maps.Values(found), func(a, b client.Run) int { return cmp.Compare(a.Index, b.Index) }) {
+		list = append(list, runtime.ImageHook{Point: string(p), Path: r.Command[0]})
+	}
+	return hooks.ImageHooksAt(p, list)
 }
 
 func newConfiguredHook(at string, h hooks.Hook, attempts []client.Run) configuredHook {
@@ -143,15 +163,23 @@ func newConfiguredHook(at string, h hooks.Hook, attempts []client.Run) configure
 		slices.Sort(durations)
 		out.Average = math.Round(out.Average/float64(n)*10) / 10
 		out.P95, out.Max = durations[(n*95+99)/100-1], durations[n-1]
+		out.Slow = hooks.Point(at).Rule().OfWait && out.P95 > float64(slowWaitHook.Milliseconds())
 	}
 	return out
 }
+
+// slowWaitHook is how long a hook of a wait should take at most in 95 of 100 cases:
+// the program that waits gets its signal after it.
+const slowWaitHook = 3 * time.Second
 
 func (h configuredHook) row() []string {
 	row := []string{h.At, h.Hook, h.Action, strconv.Itoa(h.Attempts), strconv.Itoa(h.Failures), "", "", "", string(h.LastState), ""}
 	if h.LastAt != nil {
 		row[5], row[6], row[7] = fmt.Sprintf("%.1f", h.Average), fmt.Sprintf("%.1f", h.P95), fmt.Sprintf("%.1f", h.Max)
 		row[9] = timestamp(*h.LastAt)
+		if h.Slow {
+			row[6] += " (slow)"
+		}
 	}
 	return row
 }

@@ -44,6 +44,21 @@ func TestGetHooks(t *testing.T) {
 	require.Equal(t, exitNotFound, code, errOut)
 }
 
+// Hooks of an image are known by their runs, and come before those of the file.
+func TestConfiguredImageHooks(t *testing.T) {
+	w, err := workload.Parse([]byte(hookedWeb), "web")
+	require.NoError(t, err)
+	run := func(name string, index int) client.Run {
+		return client.Run{Point: "post_claim", Hook: "image:" + name, Index: index, State: client.RunSucceeded, Command: []string{"/etc/hostler/hooks/" + name}}
+	}
+	list := configuredHooks(w, []client.Run{run("b", 1), run("post_claim", 0), run("b", 1)})
+	require.Len(t, list, 5)
+	require.Equal(t, "image:post_claim", list[0].Hook)
+	require.Equal(t, "image:b", list[1].Hook)
+	require.Equal(t, 2, list[1].Attempts)
+	require.Equal(t, "init", list[2].Hook)
+}
+
 // The figures are of attempts: skipped hooks do not count, those that run have no
 // duration yet.
 func TestConfiguredHooks(t *testing.T) {
@@ -64,5 +79,10 @@ func TestConfiguredHooks(t *testing.T) {
 		At: "post_claim", Hook: "init", Action: "command", OnError: "fail", Timeout: float64(hooks.DefaultTimeout.Milliseconds()),
 		Attempts: 3, Failures: 1, Average: 20, P95: 30, Max: 30, LastState: client.RunRunning, LastAt: &last,
 	}, list[0])
+	slow := newConfiguredHook("wait_start", hooks.Hook{Action: hooks.Command{}}, []client.Run{run(client.RunSucceeded, 3001, 1)})
+	require.True(t, slow.Slow)
+	require.Equal(t, "3001.0 (slow)", slow.row()[6])
+	require.False(t, newConfiguredHook("wait_start", hooks.Hook{Action: hooks.Command{}}, []client.Run{run(client.RunSucceeded, 3000, 1)}).Slow)
+	require.False(t, newConfiguredHook("post_claim", hooks.Hook{Action: hooks.Command{}}, []client.Run{run(client.RunSucceeded, 3001, 1)}).Slow)
 	require.Equal(t, []float64{1, 1, 7}, []float64{float64(list[2].Attempts), float64(list[2].Failures), list[2].P95})
 }

@@ -13,11 +13,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/delivery"
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/memory"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/release"
+	"github.com/hostler/hostler/wait"
 )
 
 // metrics counts claims, releases and hook runs. It wraps the services, which
@@ -34,6 +37,10 @@ type metrics struct {
 	cut      *prometheus.CounterVec
 	inflight *prometheus.GaugeVec
 	ended    *prometheus.CounterVec
+	waits    *prometheus.CounterVec
+	late     prometheus.Histogram
+
+	published *prometheus.CounterVec
 }
 
 // latencies are the histogram buckets in seconds, from a warm claim to a hook
@@ -44,6 +51,7 @@ var latencies = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5
 type containerCounter interface {
 	CountContainers(ctx context.Context) (map[string]map[pool.State]int, error)
 	DeliveryStatus(ctx context.Context) (delivery.Status, error)
+	MemoryUsage(ctx context.Context) (map[memory.Level]memory.Usage, error)
 }
 
 func newMetrics(db containerCounter) *metrics {
@@ -70,6 +78,15 @@ func newMetrics(db containerCounter) *metrics {
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "hostler_deliveries_total", Help: "Deliveries to event hooks that have ended.",
 		}, []string{"workload", "hook", "state"}),
+		published: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "hostler_published_events_total", Help: "Events that tenants' programs published, by whether they were recorded or dropped.",
+		}, []string{"outcome"}),
+		waits: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "hostler_waits_total", Help: "Waits that have ended, by the state of their end.",
+		}, []string{"workload", "state"}),
+		late: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "hostler_wait_deadline_delay_seconds", Help: "Time from the deadline of a wait to its record.", Buckets: latencies,
+		}),
 	}
 	for _, name := range []string{"hostler_hook_failures_total", "hook_failures_total"} {
 		m.failures = append(m.failures, prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -79,7 +96,7 @@ func newMetrics(db containerCounter) *metrics {
 	}
 	m.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		m.claims, m.releases, m.runs, m.states, m.leaked, m.cut, m.inflight, m.ended, containerGauge{db}, deliveryGauges{db},
+		m.claims, m.releases, m.runs, m.states, m.leaked, m.cut, m.inflight, m.ended, m.published, m.waits, m.late, containerGauge{db}, deliveryGauges{db}, memoryGauges{db},
 	)
 	return m
 }
@@ -152,9 +169,55 @@ func (g deliveryGauges) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(lagDesc, prometheus.GaugeValue, lag)
 }
 
+// memoryGauges reads what memory holds at each scrape.
+type memoryGauges struct{ db containerCounter }
+
+var (
+	memoryKeysDesc  = prometheus.NewDesc("hostler_memory_keys", "Keys in the memory of claims, tenants and workloads, by level.", []string{"level"}, nil)
+	memoryBytesDesc = prometheus.NewDesc("hostler_memory_bytes", "Bytes of keys and values in memory, by level.", []string{"level"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (memoryGauges) Describe(ch chan<- *prometheus.Desc) {
+	ch <- memoryKeysDesc
+	ch <- memoryBytesDesc
+}
+
+// Collect implements prometheus.Collector.
+func (g memoryGauges) Collect(ch chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	usage, err := g.db.MemoryUsage(ctx)
+	if err != nil {
+		ch <- prometheus.NewInvalidMetric(memoryKeysDesc, err)
+		return
+	}
+	for _, level := range memory.Levels() {
+		ch <- prometheus.MustNewConstMetric(memoryKeysDesc, prometheus.GaugeValue, float64(usage[level].Keys), string(level))
+		ch <- prometheus.MustNewConstMetric(memoryBytesDesc, prometheus.GaugeValue, float64(usage[level].Bytes), string(level))
+	}
+}
+
+// countPublished counts an event of a tenant's program.
+func (m *metrics) countPublished(dropped bool) {
+	outcome := "recorded"
+	if dropped {
+		outcome = "dropped"
+	}
+	m.published.WithLabelValues(outcome).Inc()
+}
+
 // countDelivery counts a delivery that has ended.
 func (m *metrics) countDelivery(d delivery.Delivery) {
 	m.ended.WithLabelValues(d.Workload, d.Hook, string(d.State)).Inc()
+}
+
+// countWait counts a wait that has ended.
+func (m *metrics) countWait(w wait.Wait) {
+	m.waits.WithLabelValues(w.Workload, string(w.State)).Inc()
+	if w.State == wait.TimedOut || w.State == wait.Aborted {
+		m.late.Observe(w.Exceeded().Seconds())
+	}
 }
 
 // recorder returns a recorder that also counts and logs the runs that rec
@@ -210,8 +273,14 @@ func (c countedRuns) end(ctx context.Context, r hooks.Run) {
 	}
 }
 
-// momentOf returns the point of a run, or the type of its event.
-func momentOf(r hooks.Run) string { return cmp.Or(string(r.Point), r.Event) }
+// momentOf returns the point of a run, or the type of its event. Tenants' programs
+// choose the types of their events, so those count as one.
+func momentOf(r hooks.Run) string {
+	if t := activity.Type(r.Event); activity.IsPublished(t) {
+		return t.Subject()
+	}
+	return cmp.Or(string(r.Point), r.Event)
+}
 
 // deliveries returns a store that also counts and logs the attempts that s
 // records.

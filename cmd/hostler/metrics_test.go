@@ -15,6 +15,7 @@ import (
 
 	"github.com/hostler/hostler/delivery"
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/memory"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/runtime"
 )
@@ -27,6 +28,19 @@ func (emptyStore) CountContainers(context.Context) (map[string]map[pool.State]in
 }
 func (emptyStore) DeliveryStatus(context.Context) (delivery.Status, error) {
 	return delivery.Status{}, nil
+}
+
+// MemoryUsage returns that of the tenants.
+func (emptyStore) MemoryUsage(context.Context) (map[memory.Level]memory.Usage, error) {
+	return map[memory.Level]memory.Usage{memory.Tenant: {Scopes: 1, Keys: 2, Bytes: 30}}, nil
+}
+
+// What memory holds is shown by level, never by tenant.
+func TestMemoryIsMeasured(t *testing.T) {
+	text := scrape(t, newMetrics(emptyStore{}))
+	require.Contains(t, text, `hostler_memory_keys{level="tenant"} 2`)
+	require.Contains(t, text, `hostler_memory_bytes{level="tenant"} 30`)
+	require.Contains(t, text, `hostler_memory_keys{level="workload"} 0`)
 }
 
 // recording is a recorder whose RunEnded returns err.
@@ -45,6 +59,25 @@ type attempts struct {
 
 func (a attempts) UpdateDelivery(context.Context, delivery.Transition) (delivery.Permission, error) {
 	return delivery.Permission{Fence: 3}, a.err
+}
+
+func (a attempts) StartTest(context.Context, hooks.Run) (delivery.Permission, error) {
+	return delivery.Permission{}, a.err
+}
+
+func (a attempts) RunEnded(context.Context, hooks.Run) error { return a.err }
+
+// Tests of hooks are neither counted nor logged: their failures alarm no one.
+func TestTestsAreNotCounted(t *testing.T) {
+	var out bytes.Buffer
+	m := newMetrics(emptyStore{})
+	s := m.deliveries(attempts{}, slog.New(slog.NewJSONHandler(&out, nil)))
+	run := hooks.Run{ID: "r", Attempt: 1, Point: hooks.PostClaim, Hook: "migrate", Kind: hooks.KindCommand, Workload: "web", State: hooks.Failed}.AsTest()
+	_, err := s.StartTest(t.Context(), run)
+	require.NoError(t, err)
+	require.NoError(t, s.RunEnded(t.Context(), run))
+	require.NotContains(t, scrape(t, m), "migrate")
+	require.Empty(t, out.String())
 }
 
 // The attempts of event hooks are counted and logged as those of points are,
@@ -112,9 +145,19 @@ func TestRunsAreCountedAndLogged(t *testing.T) {
 		`"workload":"web","container":"k","claim":"c","state":"failed","duration_ms":0,"exit_code":3,"stderr":"no table"}`)
 	require.Contains(t, out.String(), `"level":"DEBUG","msg":"hook completed"`)
 
+	published := done
+	for _, published.Event = range []string{"custom.a", "custom.b", "agent.c"} { // a tenant chooses the types
+		published.Point = ""
+		require.NoError(t, m.recorder(recording{}, log).RunEnded(t.Context(), published))
+	}
+	m.countPublished(true)
+
 	answer := httptest.NewRecorder()
 	m.handler().ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))
 	for _, line := range []string{
+		`hostler_hook_runs_total{action="command",hook="migrate",point="custom",state="succeeded",workload="web"} 2`,
+		`hostler_hook_runs_total{action="command",hook="migrate",point="agent",state="succeeded",workload="web"} 1`,
+		`hostler_published_events_total{outcome="dropped"} 1`,
 		`hostler_hook_runs_total{action="command",hook="migrate",point="post_claim",state="failed",workload="web"} 1`,
 		`hostler_hook_runs_total{action="command",hook="migrate",point="post_claim",state="succeeded",workload="web"} 1`,
 		`hostler_hook_failures_total{hook="migrate",point="post_claim",workload="web"} 1`,

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -11,16 +13,19 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// printResult writes v in the format of the flags; table writes it for people.
+// printResult writes v in the format of the flags; table writes it for people. On a
+// terminal, all of it is sanitized: JSON and YAML leave some control characters as
+// they are.
 func (r *remote) printResult(w io.Writer, v any, table func(io.Writer) error) error {
+	safe := sanitizeFor(w, isTerminal(w))
 	switch r.output {
 	case "json":
-		e := json.NewEncoder(w)
+		e := json.NewEncoder(safe)
 		e.SetEscapeHTML(false)
 		e.SetIndent("", "  ")
-		return e.Encode(v)
+		return errors.Join(e.Encode(v), safe.Close())
 	case "yaml":
-		return printYAML(w, v)
+		return errors.Join(printYAML(safe, v), safe.Close())
 	}
 	return table(w)
 }
@@ -31,22 +36,50 @@ func printYAML(w io.Writer, v any) error {
 	if err != nil {
 		return fmt.Errorf("print the response: %w", err)
 	}
-	var node yaml.Node
-	if err := yaml.Unmarshal(text, &node); err != nil {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	node, err := yamlNode(d)
+	if err != nil {
 		return fmt.Errorf("print the response: %w", err)
 	}
-	toBlockStyle(&node)
 	e := yaml.NewEncoder(w)
 	e.SetIndent(2)
-	return e.Encode(&node)
+	return e.Encode(node)
 }
 
-// toBlockStyle replaces the flow style, which JSON is in, with block style.
-func toBlockStyle(n *yaml.Node) {
-	n.Style = 0
-	for _, c := range n.Content {
-		toBlockStyle(c)
+// yamlNode returns the next value of a JSON text. JSON is not parsed as YAML, which
+// refuses some of it: surrogates, long names and some characters, all of which
+// tenants may choose.
+func yamlNode(d *json.Decoder) (*yaml.Node, error) {
+	token, err := d.Token()
+	if err != nil {
+		return nil, err
 	}
+	switch t := token.(type) {
+	case json.Delim:
+		n := &yaml.Node{Kind: yaml.SequenceNode}
+		if t == '{' { // its tokens are names and values in turn
+			n.Kind = yaml.MappingNode
+		}
+		for d.More() {
+			part, err := yamlNode(d)
+			if err != nil {
+				return nil, err
+			}
+			n.Content = append(n.Content, part)
+		}
+		_, err := d.Token()
+		return n, err
+	case string:
+		n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: t}
+		if t == "<<" { // else a reader merges objects
+			n.Style = yaml.DoubleQuotedStyle
+		}
+		return n, nil
+	case nil:
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Value: "null"}, nil
+	}
+	return &yaml.Node{Kind: yaml.ScalarNode, Value: fmt.Sprint(token)}, nil // a number, true or false
 }
 
 // writeTable writes rows below a header, in columns.

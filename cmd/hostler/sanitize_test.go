@@ -49,12 +49,12 @@ func TestOutputIsSanitized(t *testing.T) {
 	const evil = "x\x1b]0;y\a"
 	var out bytes.Buffer
 	require.NoError(t, writeTable(&out, "A B", [][]string{{"1", evil}}))
-	require.NoError(t, (&remote{}).printEvent(&out, client.FollowedEvent{Event: client.Event{Tenant: evil, Message: evil}}))
+	require.NoError(t, (&remote{}).printEvent(&out, client.FollowedEvent{Event: client.Event{Tenant: evil, Message: evil, Untrusted: true, Data: []byte(evil)}}))
 	require.NoError(t, printReport(&out, client.Report{Findings: []client.Finding{{Message: evil}}}))
 	require.NoError(t, printClaim(&out, client.Claim{Warnings: []string{evil}, Hooks: []client.HookSummary{{Hook: evil}}}, true))
 	require.NoError(t, printReleased(&out, client.Claim{Warnings: []string{evil}}))
 	reportError(&out, errors.New(evil))
-	require.Equal(t, 8, strings.Count(out.String(), `x\x1b]0;y\a`), out.String())
+	require.Equal(t, 9, strings.Count(out.String(), `x\x1b]0;y\a`), out.String())
 	require.NotContains(t, out.String(), "\x1b")
 
 	runs := []client.Run{{Hook: evil, Error: evil, Stdout: client.Output{Head: evil}, Stderr: client.Output{Head: evil}}}

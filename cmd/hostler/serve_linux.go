@@ -127,13 +127,14 @@ func keysFor(c serveConfig, addr net.Addr, log *slog.Logger) (*api.Keys, error) 
 // requests, requests in progress, pending claims and releases, the loops.
 func (s *server) serve(ctx context.Context, c serveConfig, listener net.Listener, keys *api.Keys) error {
 	defer listener.Close() // for a return before Serve, which closes it too
+	handler := api.New(s.apiOptions(keys, c.data))
+	s.inside = s.insideRequests(handler)
 	if !s.db.IsShared() {
 		// The database file is locked, so an earlier server has exited.
 		if err := s.recoverWork(ctx, s.db.Self()); err != nil {
 			return fmt.Errorf("resume the work of an earlier server: %w", err)
 		}
 	}
-	handler := api.New(s.apiOptions(keys, c.data))
 	stopRenewing := s.renewLease(ctx)
 	loops, stopLoops := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopLoops()
@@ -143,7 +144,9 @@ func (s *server) serve(ctx context.Context, c serveConfig, listener net.Listener
 	g, gctx := errgroup.WithContext(loops)
 	g.Go(func() error { return s.events.Run(gctx) })
 	g.Go(func() error { return s.claims.Run(gctx) })
+	g.Go(func() error { return s.keeper.Run(gctx, s.inside) })
 	g.Go(func() error { return s.schedule.RunResumes(gctx) })
+	g.Go(func() error { return s.waits.Run(gctx) })
 	g.Go(func() error { return s.lead(gctx, c) })
 	g.Go(func() error {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -209,6 +212,7 @@ func (s *server) lead(ctx context.Context, c serveConfig) error {
 func (s *server) stopAPI(ctx context.Context, handler *api.API, server *http.Server) error {
 	s.log.Info("stopping; containers and claims are kept")
 	handler.Close()
+	s.waits.Close()
 	ctx, cancel := context.WithTimeout(ctx, drainTimeout+undoTimeout)
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil {
@@ -248,7 +252,7 @@ func (s *server) apiOptions(keys *api.Keys, data string) api.Options {
 		Workloads: s.pools, Pools: s.pools, Containers: s.pools,
 		Claimer: countedClaims{s.claims, s.metrics}, Releaser: countedReleases{s.releases, s.metrics},
 		Claims: s.db, State: s.claims, Doctor: s.doctor(data), Events: s.db, Runs: s.db,
-		Deliveries: s.delivery, DryRuns: s.dryRuns,
+		Deliveries: s.delivery, Publisher: s.publish, DryRuns: s.dryRuns, Memory: s.memory, Waits: s.waits,
 		// A caller retries: another server answers, or this one after its restart.
 		StorageUnavailable: []error{store.ErrUnavailable, store.ErrLocked, store.ErrDiskFull, membership.ErrFenced, store.ErrClosed, errStopped},
 		Ready: func(ctx context.Context) error {
@@ -335,21 +339,30 @@ func (s *server) applyFile(ctx context.Context, dir string, c workload.Change, l
 	return err
 }
 
-// pruneInterval is the time between removals of old records.
-const pruneInterval = time.Hour
+// The times between removals: of old records, and of what tenants' programs have
+// published. Of that, so many events of a claim are kept, for so long.
+const (
+	pruneInterval     = time.Hour
+	publishedInterval = time.Minute
+	publishedPerClaim = 1000
+	publishedAge      = 7 * 24 * time.Hour
+)
 
-// prune removes records that are older than the retention at every
-// pruneInterval, until ctx ends.
+// prune removes records that are older than the retention, unless that is 0, and
+// what tenants' programs have published, until ctx ends.
 func (s *server) prune(ctx context.Context, retention time.Duration) error {
-	if retention == 0 {
-		return nil
-	}
-	ticker := time.NewTicker(pruneInterval)
+	ticker := time.NewTicker(publishedInterval)
 	defer ticker.Stop()
-	for {
-		before := time.Now().Add(-retention)
-		if _, err := s.db.Prune(ctx, store.Retention{Before: before}); err != nil && ctx.Err() == nil {
-			s.log.Error("pruning old records failed; retrying", "wait", pruneInterval, "error", err)
+	for next := time.Now(); ; {
+		if now := time.Now(); retention > 0 && !now.Before(next) {
+			next = now.Add(pruneInterval)
+			if _, err := s.db.Prune(ctx, store.Retention{Before: now.Add(-retention)}); err != nil && ctx.Err() == nil {
+				s.log.Error("pruning old records failed; retrying", "wait", pruneInterval, "error", err)
+			}
+		}
+		published := store.PublishedRetention{Before: time.Now().Add(-publishedAge), PerClaim: publishedPerClaim}
+		if _, err := s.db.PrunePublished(ctx, published); err != nil && ctx.Err() == nil {
+			s.log.Error("pruning published events failed; retrying", "wait", publishedInterval, "error", err)
 		}
 		select {
 		case <-ctx.Done():

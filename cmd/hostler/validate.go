@@ -75,9 +75,10 @@ func lines[T fmt.Stringer](all []T) []string {
 	return list
 }
 
+// printLines prints lines in which files and tenants may have written.
 func printLines(w io.Writer, list []string) error {
 	for _, line := range list {
-		if _, err := fmt.Fprintln(w, line); err != nil {
+		if _, err := fmt.Fprintln(w, sanitize(line)); err != nil {
 			return err
 		}
 	}

@@ -61,8 +61,9 @@ func (v *validation) check(args []string) {
 	if len(args) == 0 {
 		args = []string{"."}
 	}
+	seen := map[string]bool{}
 	for _, arg := range args {
-		names, err := v.namesOf(arg)
+		names, read, err := v.namesOf(arg)
 		if err == nil && len(names) == 0 {
 			err = errors.New("the directory has no workload files")
 		}
@@ -72,7 +73,10 @@ func (v *validation) check(args []string) {
 			v.files = append(v.files, f)
 		}
 		for _, name := range names {
-			v.files = append(v.files, v.checkFile(name))
+			if path := filepath.Clean(name); !seen[path] { // else several arguments stand for it
+				seen[path] = true
+				v.files = append(v.files, v.checkFile(name, read))
+			}
 		}
 	}
 	v.checkIDs()
@@ -88,14 +92,19 @@ func (v *validation) addUnread(f *checkedFile, err error) {
 	v.unread = errors.Join(v.unread, fmt.Errorf("%s: %w", f.name, err))
 }
 
-// namesOf returns the files that an argument stands for.
-func (v *validation) namesOf(arg string) ([]string, error) {
+// fileReader reads a file.
+type fileReader func(name string) ([]byte, error)
+
+// namesOf returns the files that an argument stands for, and what reads them. A
+// file that is an argument may be a pipe.
+func (v *validation) namesOf(arg string) ([]string, fileReader, error) {
 	info, err := os.Stat(arg)
 	switch {
 	case arg == "-" || err != nil || !info.IsDir(): // reading reports the error
-		return []string{arg}, nil
+		return []string{arg}, func(name string) ([]byte, error) { return readFile(v.in, name) }, nil
 	case !v.all:
-		return workload.Files(arg)
+		names, err := workload.Files(arg)
+		return names, workload.ReadFile, err
 	}
 	var names []string
 	err = filepath.WalkDir(arg, func(name string, e fs.DirEntry, err error) error {
@@ -111,7 +120,7 @@ func (v *validation) namesOf(arg string) ([]string, error) {
 		}
 		return nil
 	})
-	return names, err
+	return names, workload.ReadFile, err
 }
 
 // isWorkloadFile reports whether a file of a directory may describe a workload.
@@ -120,15 +129,15 @@ func isWorkloadFile(name string) bool {
 	case ".yaml", ".yml":
 		return true
 	case ".md", ".markdown":
-		source, err := readFile(nil, name)
+		source, err := workload.ReadFile(name)
 		return err != nil || strings.HasPrefix(string(source), "---\n")
 	}
 	return false
 }
 
-func (v *validation) checkFile(name string) *checkedFile {
+func (v *validation) checkFile(name string, read fileReader) *checkedFile {
 	f := &checkedFile{name: name}
-	source, err := readFile(v.in, name)
+	source, err := read(name)
 	if err != nil {
 		v.addUnread(f, err)
 		return f

@@ -51,6 +51,7 @@ func TestValidateDirectories(t *testing.T) {
 			"none.yaml: read the workload file: ", "empty: the directory has no workload files", "a.yaml:3:1: portz: ",
 			"none.yaml: 1 error, 0 notes", "empty: 1 error, 0 notes", "a.yaml: 1 error, 0 notes", "3 files, 3 invalid: 3 errors, 0 notes",
 		}},
+		{[]string{"sub", "--ci", "sub/c.yaml", "./sub/../sub/c.yaml"}, exitOK, nil},
 		{nil, exitUsage, nil},
 	}
 	writeFiles(t, files)
@@ -123,4 +124,13 @@ func TestValidateCommands(t *testing.T) {
 	code, _, errOut := hostler(t, "", "apply", "-f", "error.yaml")
 	require.Equal(t, exitOK, code)
 	require.Contains(t, errOut, "error.yaml:6:9: note: hooks.post_claim[0].script: is not valid for its shell: ")
+}
+
+// What a file has of a terminal's control characters reaches no terminal.
+func TestValidateControlCharacters(t *testing.T) {
+	writeFiles(t, map[string]string{"a.yaml": "id: a\nimage: x\n\"por\\e[2Jtz\": 1\n"})
+	code, out, errOut := hostler(t, "", "validate", "a.yaml")
+	require.Equal(t, exitFailure, code)
+	require.Contains(t, out, `por\x1b[2Jtz`)
+	require.NotContains(t, out+errOut, "\x1b")
 }

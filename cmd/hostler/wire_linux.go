@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
@@ -22,15 +23,19 @@ import (
 	"github.com/hostler/hostler/hooks/request"
 	"github.com/hostler/hostler/hooks/request/googleauth"
 	"github.com/hostler/hostler/hooks/runner"
+	"github.com/hostler/hostler/inside"
 	"github.com/hostler/hostler/internal/dispatch"
 	"github.com/hostler/hostler/membership"
+	"github.com/hostler/hostler/memory"
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/publish"
 	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/release/schedule"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/snapshot"
 	"github.com/hostler/hostler/snapshot/cloud"
 	"github.com/hostler/hostler/store"
+	"github.com/hostler/hostler/wait"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -43,10 +48,15 @@ type server struct {
 	pools    *pool.Pools
 	claims   *claim.Service
 	releases *release.Service
+	keeper   *inside.Keeper
+	inside   *inside.Service // set before any flow begins
 	events   *dispatch.Dispatcher
 	schedule *schedule.Scheduler
 	delivery *delivery.Service
+	publish  *publish.Service
+	waits    *wait.Service
 	dryRuns  *dryrun.Service
+	memory   *memory.Service
 	metrics  *metrics
 	member   *membership.Member // nil without a shared database
 	log      *slog.Logger
@@ -83,12 +93,12 @@ func wire(ctx context.Context, c serveConfig, log *slog.Logger) (*server, error)
 	}
 	sinks := snapshot.NewSinks(c.pathPolicy(db.IsShared()), cloud.Open)
 	if !db.IsShared() {
-		return assemble(db, rt, sinks, requests, log), nil
+		return assemble(db, rt, sinks, requests, c.maxWaitTimeout, log), nil
 	}
 	if err := register(ctx, c, db, member); err != nil {
 		return nil, errors.Join(err, rt.Close(), db.Close())
 	}
-	s := assemble(db, guardedBackend{member.Guard(rt), rt}, sinks, requests, log)
+	s := assemble(db, guardedBackend{member.Guard(rt), rt}, sinks, requests, c.maxWaitTimeout, log)
 	s.member = member
 	return s, nil
 }
@@ -143,8 +153,9 @@ func (c serveConfig) requests() (*request.Executor, error) {
 }
 
 // executors returns the executors of all kinds of actions.
-func executors(rt runtime.Runtime, requests *request.Executor, log *slog.Logger) runner.Executors {
-	inContainer := redactedExecutor{runner.NewCommandExecutor(rt), requests.Redactor()}
+// handler handles what processes of hooks ask.
+func executors(rt runtime.Runtime, requests *request.Executor, handler func(claim, container string) runtime.RequestHandler, log *slog.Logger) runner.Executors {
+	inContainer := redactedExecutor{runner.NewCommandExecutor(rt).WithRequests(handler), requests.Redactor()}
 	return runner.Executors{
 		hooks.KindCommand: inContainer, hooks.KindScript: inContainer,
 		hooks.KindHTTP: requests, hooks.KindWebhook: requests,
@@ -153,10 +164,12 @@ func executors(rt runtime.Runtime, requests *request.Executor, log *slog.Logger)
 }
 
 // assemble builds the services on a database and a runtime.
-func assemble(db *store.DB, rt backend, sinks *snapshot.Sinks, requests *request.Executor, log *slog.Logger) *server {
+func assemble(db *store.DB, rt backend, sinks *snapshot.Sinks, requests *request.Executor, maxWait time.Duration, log *slog.Logger) *server {
 	s := &server{db: db, rt: rt, sinks: sinks, requests: requests, log: log}
 	s.metrics = newMetrics(db)
-	actions := executors(rt, requests, log)
+	actions := executors(rt, requests, func(claim, container string) runtime.RequestHandler {
+		return s.inside.OfHook(claim, container)
+	}, log)
 	hookRunner := runner.New(rt, s.metrics.recorder(db, log), actions, pool.NewCatalog(db))
 	checkSink := func(ctx context.Context, cfg *workload.Sync) error {
 		_, err := sinks.Open(ctx, cfg)
@@ -165,15 +178,23 @@ func assemble(db *store.DB, rt backend, sinks *snapshot.Sinks, requests *request
 	s.pools = pool.New(db, rt, hookRunner, checkSink, log)
 	s.claims = claim.NewService(db, s.pools, rt, hookRunner, sinks, log)
 	s.releases = release.NewService(db, s.claims, s.pools, rt, hookRunner, log)
+	s.keeper = inside.NewKeeper(db, rt, log)
+	s.claims.Activated = s.keeper.Activated
 	s.delivery = delivery.New(s.metrics.deliveries(db, log), delivery.Options{
 		Workloads: s.pools.Catalog, Executors: actions, Attempt: hookRunner.EventAttempt, TestAttempt: hookRunner.TestAttempt,
 		OnEnd: s.metrics.countDelivery, WakeFiller: s.pools.WakeFiller, OnTainted: s.destroyIdle, Log: log,
+	})
+	s.publish = publish.New(db, publish.Options{Touch: s.claims.Touch, OnEvent: s.metrics.countPublished, Log: log})
+	s.waits = wait.New(db, wait.Options{
+		Claims: db, Workloads: s.pools.Catalog, Runner: hookRunner, MaxTimeout: maxWait, OnEnd: s.metrics.countWait, Log: log,
 	})
 	s.dryRuns = dryrun.New(func(ctx context.Context, id string) (*workload.Workload, error) {
 		w, _, err := s.pools.Catalog.Current(ctx, id)
 		return w, err
 	}, requests)
-	s.events = dispatch.New(db, log, s.pools.EventHandlers(), s.claims.EventHandlers(), s.releases.EventHandlers(), s.delivery.EventHandlers())
+	s.memory = memory.New(db, log)
+	s.events = dispatch.New(db, log, s.pools.EventHandlers(), s.claims.EventHandlers(), s.releases.EventHandlers(), s.delivery.EventHandlers(),
+		s.keeper.EventHandlers(), s.publish.EventHandlers(), s.waits.EventHandlers())
 	s.schedule = schedule.New(db, s.claims, s.pools, rt, s.releases, log)
 	return s
 }
@@ -232,6 +253,12 @@ func (s *server) recoverWork(ctx context.Context, replica string) error {
 	if err := s.pools.Recover(ctx, owned.Containers); err != nil {
 		return err
 	}
+	if err := s.waits.TakeOver(ctx, owned.Waits); err != nil {
+		return err
+	}
+	if err := s.keeper.Adopt(ctx, replica); err != nil {
+		return err
+	}
 	return s.releases.TakeOver(ctx, owned.Claims, owned.Runs)
 }
 
@@ -243,6 +270,8 @@ func (s *server) runLeaderLoops(ctx context.Context, c serveConfig) error {
 	g.Go(func() error { return s.pools.Run(ctx) })
 	g.Go(func() error { return s.schedule.Run(ctx) })
 	g.Go(func() error { return s.delivery.Run(ctx) })
+	g.Go(func() error { return s.memory.Run(ctx) })
+	g.Go(func() error { return s.keeper.RunAdoption(ctx) })
 	g.Go(func() error { return s.prune(ctx, c.retention) })
 	g.Go(func() error {
 		if c.workloads == "" {

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -29,6 +30,7 @@ import (
 	"github.com/hostler/hostler/snapshot"
 	"github.com/hostler/hostler/snapshot/snapshottest"
 	"github.com/hostler/hostler/store"
+	"github.com/hostler/hostler/wait"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -40,8 +42,11 @@ type Harness struct {
 	Pools    *pool.Pools
 	Claims   *claim.Service
 	Releases *release.Service
+	Waits    *wait.Service
 	// Bucket holds the sink of every workload. It survives Restart.
 	Bucket *snapshottest.Memory
+	// RunReads counts how often hooks have read records of runs.
+	RunReads atomic.Int64
 
 	runtime        runtime.Runtime
 	path           string
@@ -113,13 +118,26 @@ func (h *Harness) open() {
 	db, err := store.Open(context.Background(), h.path)
 	require.NoError(h.T, err)
 	log := slog.New(panicHandler{slog.DiscardHandler, h.T})
-	hookRunner := HookRunner(h.runtime, db, pool.NewCatalog(db))
+	hookRunner := HookRunner(h.runtime, countedReads{db, &h.RunReads}, pool.NewCatalog(db))
 	db.SetProtocols(h.runtime.Protocols())
 	h.DB = db
 	h.Pools = pool.New(db, h.runtime, hookRunner, sinks{h.Bucket}.check, log)
 	h.Claims = claim.NewService(db, h.Pools, h.runtime, hookRunner, sinks{h.Bucket}, log)
 	h.Releases = release.NewService(db, h.Claims, h.Pools, h.runtime, hookRunner, log)
+	h.Waits = wait.New(db, wait.Options{Claims: db, Workloads: h.Pools.Catalog, Runner: hookRunner, Log: log})
 	h.startDispatcher(log)
+}
+
+// countedReads is a recorder that counts its reads.
+type countedReads struct {
+	hooks.Recorder
+	n *atomic.Int64
+}
+
+// Runs implements hooks.Recorder.
+func (c countedReads) Runs(ctx context.Context, f hooks.RunFilter) ([]hooks.Run, error) {
+	c.n.Add(1)
+	return c.Recorder.Runs(ctx, f)
 }
 
 // HookRunner returns a runner of commands, scripts and builtins in rt that
@@ -134,7 +152,7 @@ func HookRunner(rt runtime.Runtime, recorder hooks.Recorder, files runner.Files)
 
 // startDispatcher starts the dispatcher of the services' event handlers.
 func (h *Harness) startDispatcher(log *slog.Logger) {
-	d := dispatch.New(h.DB, log, h.Pools.EventHandlers(), h.Claims.EventHandlers(), h.Releases.EventHandlers())
+	d := dispatch.New(h.DB, log, h.Pools.EventHandlers(), h.Claims.EventHandlers(), h.Releases.EventHandlers(), h.Waits.EventHandlers())
 	ctx, cancel := context.WithCancel(context.Background())
 	var g errgroup.Group
 	g.Go(func() error { return d.Run(ctx) })
@@ -167,10 +185,13 @@ func (p panicHandler) Handle(_ context.Context, r slog.Record) error {
 // Start starts the loops.
 func (h *Harness) Start() {
 	ctx, cancel := context.WithCancel(context.Background())
-	pools, claims := h.Pools, h.Claims // a test may replace them
+	pools, claims, waits := h.Pools, h.Claims, h.Waits // a test may replace them
 	var g errgroup.Group
 	g.Go(func() error { return pools.Run(ctx) })
 	g.Go(func() error { return claims.Run(ctx) })
+	if waits != nil { // a test may have servers of its own
+		g.Go(func() error { return waits.Run(ctx) })
+	}
 	h.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := g.Wait(); err != nil {
@@ -206,6 +227,7 @@ func (h *Harness) RestartUnfinished() {
 	require.NoError(h.T, err)
 	require.NoError(h.T, h.Claims.Recover(ctx, owned.Claims))
 	require.NoError(h.T, h.Pools.Recover(ctx, owned.Containers))
+	require.NoError(h.T, h.Waits.TakeOver(ctx, owned.Waits))
 	require.NoError(h.T, h.Releases.TakeOver(ctx, owned.Claims, owned.Runs))
 	h.Start()
 }

@@ -122,6 +122,9 @@ func (s *Service) Run(ctx context.Context, id, on string, given map[string]strin
 	if err != nil {
 		return Result{}, err
 	}
+	if data, ok := given["SIGNAL_DATA"]; ok && !json.Valid([]byte(data)) {
+		return Result{}, fmt.Errorf("%w: SIGNAL_DATA is not JSON", ErrInvalid)
+	}
 	s.requests.AddSecrets(w.Secrets)
 	d := dryRun{Service: s, w: w, given: given, result: Result{Workload: id, Hooks: []Hook{}}}
 	if p, ok := workload.PointNamed(on); ok {
@@ -196,13 +199,14 @@ func (d *dryRun) sample(name, example string) string {
 	return example
 }
 
-// ofClaim are the points with a claim.
+// ofClaim are the points with a claim, next to those of waits.
 var ofClaim = []hooks.Point{hooks.PostClaim, hooks.PreRelease}
 
-// subject returns the container, and the claim if any, that a point is for.
+// subject returns the container, and the claim and the wait if any, that a point is
+// for.
 func (d *dryRun) subject(p hooks.Point) runner.Subject {
-	s := runner.Subject{Workload: d.w.ID, Container: d.sample("CONTAINER_ID", "sample-container")}
-	if slices.Contains(ofClaim, p) {
+	s := runner.Subject{Workload: d.w.ID, Container: d.sample("CONTAINER_ID", "sample-container"), Wait: runner.SampleWait(p, d.sample)}
+	if s.Wait != nil || slices.Contains(ofClaim, p) {
 		s.Claim, s.Tenant = d.sample("CLAIM_ID", "sample-claim"), d.sample("TENANT_ID", "sample-tenant")
 		s.Source = d.sample("CLAIM_SOURCE", "fresh")
 	}
@@ -220,7 +224,7 @@ func (d *dryRun) addEventHooks(on string) error {
 		return fmt.Errorf("%w: %q is neither a point nor an event", ErrInvalid, on)
 	}
 	d.result.Event = types[0]
-	data := []byte(d.sample("EVENT_DATA", "{}"))
+	data := []byte(d.sample("EVENT_DATA", sampleData(types[0])))
 	if !json.Valid(data) {
 		return fmt.Errorf("%w: EVENT_DATA is not JSON", ErrInvalid)
 	}
@@ -232,7 +236,7 @@ func (d *dryRun) addEventHooks(on string) error {
 		a, err := runner.EventPreview(h.Hook, d.eventRun(h, types[i]), d.w, runner.Envelope{
 			Type: types[i], Timestamp: time.Now().UTC(), Workload: d.w.ID, Container: d.sample("CONTAINER_ID", "sample-container"),
 			Claim: d.sample("CLAIM_ID", "sample-claim"), Tenant: d.sample("TENANT_ID", "sample-tenant"),
-			Message: d.sample("EVENT_MESSAGE", "sample message"), Data: data,
+			Message: d.sample("EVENT_MESSAGE", "sample message"), Data: data, Untrusted: activity.IsPublished(activity.Type(types[i])),
 		})
 		if err != nil {
 			return err
@@ -242,8 +246,20 @@ func (d *dryRun) addEventHooks(on string) error {
 	return nil
 }
 
+// sampleData returns an example of the data of an event.
+func sampleData(event string) string {
+	if !strings.HasPrefix(event, "wait.") {
+		return "{}"
+	}
+	return string(activity.Data(activity.WaitData{
+		Wait: "sample-wait", Name: "sample-wait", Kind: "consensus", Round: 1, TimeoutMS: 60_000, ThresholdMS: 60_000,
+		DurationMS: 60_012, ExceededMS: 12, Task: "sample task", Iteration: "1", Phase: "sample phase",
+	}))
+}
+
 // typesOf returns the types of events that a name stands for: a type, a subject
-// or an alias.
+// or an alias. Of what tenants' programs publish, it knows those that the name and
+// the aliases name.
 func typesOf(on string) []string {
 	alias, isAlias := hooks.EventAliasOf(on)
 	var types []string
@@ -251,6 +267,15 @@ func typesOf(on string) []string {
 		subject, _, _ := strings.Cut(string(t), ".")
 		if string(t) == on || subject == on || isAlias && (alias.Types == nil || slices.Contains(alias.Types, string(t))) {
 			types = append(types, string(t))
+		}
+	}
+	published := append(slices.Clone(alias.Types), on)
+	if on == activity.CustomSubject {
+		published = []string{on + ".sample"}
+	}
+	for _, t := range published {
+		if activity.IsPublished(activity.Type(t)) && !slices.Contains(types, t) {
+			types = append(types, t)
 		}
 	}
 	return types

@@ -1,9 +1,11 @@
 package dryrun_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"net"
 	"net/url"
 	"strings"
@@ -167,6 +169,74 @@ func TestEvent(t *testing.T) {
 	require.Equal(t, []string{"oom"}, names(oom))
 	hasNoSecret(t, r, oom)
 	require.Zero(t, connections())
+}
+
+// The points of a wait and its events have an example of a wait, in the variables and in
+// the envelope.
+func TestWait(t *testing.T) {
+	s := serviceOf(t, `
+id: web
+image: app:1
+hooks:
+  on_blocking_start: echo start
+  on_signal_received: echo signal
+  on_blocking_timeout: echo timeout
+  events: [{ name: late, on: [wait.escalated], webhook: { url: "http://named.example/", body: '{"task": "${TASK}", "by": ${EXCEEDED_BY}}' } }]
+`)
+	always := map[string]string{
+		"AGENT_ID": "sample-claim", "SWARM_ID": "web", "TASK": "sample task", "ITERATION": "2", "PHASE": "sample phase", "BLOCKING_TYPE": "consensus", "TIMEOUT_THRESHOLD": "60000",
+	}
+	for point, further := range map[string]map[string]string{
+		"wait_start":          {},
+		"on_signal_received":  {"SIGNAL_DATA": `{"a": [1]}`, "WAIT_DURATION": "45000"},
+		"on_blocking_timeout": {"TIMEOUT_DURATION": "60012", "EXCEEDED_BY": "12"},
+	} {
+		r, err := s.Run(t.Context(), "web", point, map[string]string{"ITERATION": "2", "SIGNAL_DATA": `{"a": [1]}`})
+		require.NoError(t, err)
+		require.Len(t, r.Hooks, 1)
+		environment := r.Hooks[0].Command.Environment
+		maps.Copy(further, always)
+		for name, value := range further {
+			require.Equal(t, value, environment[name], "%s at %s", name, point)
+		}
+		var envelope struct {
+			Data struct {
+				Context   map[string]any
+				TimeoutMS int `json:"timeout_ms"`
+			}
+		}
+		require.NoError(t, json.Unmarshal([]byte(r.Hooks[0].Command.Stdin), &envelope))
+		require.Equal(t, map[string]any{"task": "sample task", "iteration": 2.0, "phase": "sample phase"}, envelope.Data.Context)
+		require.Equal(t, 60_000, envelope.Data.TimeoutMS)
+	}
+	r, err := s.Run(t.Context(), "web", "wait.escalated", nil)
+	require.NoError(t, err)
+	require.Equal(t, `{"task": "sample task", "by": 12}`, r.Hooks[0].Request.Body)
+	_, err = s.Run(t.Context(), "web", "wait_signal", map[string]string{"SIGNAL_DATA": "{"})
+	require.ErrorIs(t, err, dryrun.ErrInvalid)
+}
+
+// At each point of a claim, its source is known, as it is when the hooks run.
+func TestClaimSource(t *testing.T) {
+	s := serviceOf(t, `
+id: web
+image: app:1
+hooks:
+  post_claim: [{ script: echo }]
+  wait_start: [{ script: echo }]
+  wait_signal: [{ script: echo }]
+  wait_timeout: [{ script: echo }]
+  pre_release: [{ condition: CLAIM_SOURCE == recycled, script: echo }]
+`)
+	for _, point := range []string{"post_claim", "wait_start", "wait_signal", "wait_timeout", "pre_release"} {
+		for _, given := range []map[string]string{nil, {"CLAIM_SOURCE": "recycled"}} {
+			r, err := s.Run(t.Context(), "web", point, given)
+			require.NoError(t, err)
+			want := cmp.Or(given["CLAIM_SOURCE"], "fresh")
+			require.Equal(t, want, r.Hooks[0].Command.Environment["HOSTLER_CLAIM_SOURCE"], point)
+			require.Equal(t, point != "pre_release" || given != nil, r.Hooks[0].Runs, point)
+		}
+	}
 }
 
 // What no hook can be for, and what nothing supplies, is refused. The value of a

@@ -113,6 +113,9 @@ func (j *judge) command(c call) {
 			return
 		}
 		name := path.Base(c.args[0].text)
+		if name == "runuser" && !startsCommand(c.args[1:]) {
+			name = "su"
+		}
 		j.judgeCall(name, c)
 		j.textOptions(name, c)
 		w, ok := wrappers[name]
@@ -123,21 +126,36 @@ func (j *judge) command(c call) {
 	}
 }
 
-// textOptions judges the scripts that programs get with -c.
+// textOptions judges the scripts that a program gets with -c. Options behind the
+// command that it starts are those of the command.
 func (j *judge) textOptions(name string, c call) {
-	if !slices.Contains([]string{"su", "runuser", "flock", "script"}, name) {
+	own := c.args[1:]
+	switch name {
+	case "su":
+	case "runuser", "flock", "script":
+		if rest := wrappers[name].operandsOf(own); len(rest) > 0 && !strings.HasPrefix(rest[0].text, "-") {
+			own = own[:len(own)-len(rest)]
+		}
+	default:
 		return
 	}
-	for i, a := range c.args {
+	for i, a := range own {
 		option, attached, isAttached := strings.Cut(a.text, "=")
 		switch {
 		case !slices.Contains([]string{"-c", "--command", "--session-command"}, option):
 		case isAttached:
 			j.nested(arg{text: attached, index: a.index}, "sh", c)
-		case i+1 < len(c.args):
-			j.nested(c.args[i+1], "sh", c)
+		case i+1 < len(own):
+			j.nested(own[i+1], "sh", c)
 		}
 	}
+}
+
+// startsCommand reports whether runuser is given a user with an option and starts
+// the command in its arguments. Otherwise it is su.
+func startsCommand(args []arg) bool {
+	o := optionsOf(args[:len(args)-len(wrappers["runuser"].operandsOf(args))])
+	return o.has("u") || o.long("user")
 }
 
 // isQuery reports whether command only describes its argument.

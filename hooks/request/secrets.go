@@ -3,14 +3,13 @@ package request
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"strings"
-	"syscall"
 	"unicode"
 
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/internal/regular"
 )
 
 // EnvPrefix is the prefix of the variables of the server's environment that have
@@ -97,34 +96,15 @@ func (s *Secrets) readFiles(name string) (Secret, error) {
 		return Secret{}, err
 	}
 	defer root.Close()
-	value, err := readFile(root, name)
+	value, err := regular.Read(root.OpenFile, name, maxSecretBytes)
 	if err != nil {
 		return Secret{}, err
 	}
-	limit, err := readFile(root, name+allowFile)
+	limit, err := regular.Read(root.OpenFile, name+allowFile, maxSecretBytes)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return Secret{}, err
 	}
-	return Secret{Value: value, limit: limit, isLimited: true}, nil
-}
-
-// readFile reads a regular file. To open another one can take forever.
-func readFile(root *os.Root, name string) (string, error) {
-	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil {
-		return "", err
-	} else if !info.Mode().IsRegular() {
-		return "", fmt.Errorf("%s is a directory, a device or a pipe", name)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxSecretBytes+1))
-	if err == nil && len(data) > maxSecretBytes {
-		err = fmt.Errorf("%s is larger than %d bytes", name, maxSecretBytes)
-	}
-	return string(data), err
+	return Secret{Value: string(value), limit: string(limit), isLimited: true}, nil
 }
 
 // Permits reports whether requests of a workload to a host may have the secret.

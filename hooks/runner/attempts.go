@@ -52,7 +52,7 @@ func (r *Runner) attempts(ctx context.Context, h hooks.Hook, run hooks.Run, s Su
 	return func(yield func(outcome, error) bool) {
 		for i, p := range prior {
 			last := i == len(prior)-1
-			o, err := r.resume(ctx, h, p, h.Idempotent && last)
+			o, err := r.resume(ctx, h, p, s, h.Idempotent && last)
 			o.followed = !last
 			if !yield(o, err) {
 				return
@@ -76,7 +76,7 @@ func (r *Runner) attempt(ctx context.Context, h hooks.Hook, run hooks.Run, s Sub
 		return outcome{}, fmt.Errorf("record the start of hook %q: %w", h.Name, err)
 	}
 	x := r.executors.Of(h.Action.Kind())
-	res := recovered(run, func() Result { return x.Execute(ctx, newAttempt(h, run, s, src)) })
+	res := x.Execute(ctx, newAttempt(h, run, s, src))
 	run, err := r.end(ctx, h, run, res)
 	return outcome{run: run, ending: x.Ending(run), after: res.RetryAfter}, err
 }
@@ -88,13 +88,13 @@ func (r *Runner) attempt(ctx context.Context, h hooks.Hook, run hooks.Run, s Sub
 // If mayRepeat is set, another attempt may follow one with an unknown outcome
 // if nothing of it is left. The record does not distinguish a tainted container
 // from a lost connection, so resume queries the result again.
-func (r *Runner) resume(ctx context.Context, h hooks.Hook, run hooks.Run, mayRepeat bool) (outcome, error) {
+func (r *Runner) resume(ctx context.Context, h hooks.Hook, run hooks.Run, s Subject, mayRepeat bool) (outcome, error) {
 	x := r.executors.Of(h.Action.Kind())
 	wasUnknown := mayRepeat && run.State == hooks.Unknown
 	if run.State != hooks.Running && !wasUnknown {
 		return outcome{run: run, ending: x.Ending(run)}, nil
 	}
-	res := r.waitResult(ctx, x, h, run)
+	res := r.waitResult(ctx, x, h, run, s)
 	if wasUnknown {
 		return outcome{run: run, ending: x.Ending(run), repeatable: res.Gone}, taintedError(run, res.Err)
 	}
@@ -107,12 +107,14 @@ func (r *Runner) resume(ctx context.Context, h hooks.Hook, run hooks.Run, mayRep
 
 // waitResult waits for the result of an attempt of an earlier server. If the hooks
 // of the container were ended, it ends the attempt.
-func (r *Runner) waitResult(ctx context.Context, x Executor, h hooks.Hook, run hooks.Run) Result {
+func (r *Runner) waitResult(ctx context.Context, x Executor, h hooks.Hook, run hooks.Run, s Subject) Result {
 	cause := r.endings.causeOf(run.Container, run.Point.Rule().AwaitsOthers)
 	if cause == nil || !run.Kind.Rule().InContainer {
-		return recovered(run, func() Result { return x.WaitResult(ctx, queryOf(h, run)) })
+		a := queryOf(h, run)
+		a.Fence, a.MayAsk = s.Fence, s.MayAsk
+		return x.WaitResult(ctx, a)
 	}
-	res := endRun(ctx, x, run, queryOf(h, run))
+	res := endRun(ctx, x, queryOf(h, run))
 	if res.State == hooks.Failed {
 		res.State, res.Err = hooks.Cancelled, cause
 	}
@@ -122,17 +124,7 @@ func (r *Runner) waitResult(ctx context.Context, x Executor, h hooks.Hook, run h
 // end records how an attempt ended. It returns an error if the container is
 // tainted or the record cannot be written.
 func (r *Runner) end(ctx context.Context, h hooks.Hook, run hooks.Run, res Result) (hooks.Run, error) {
-	now := time.Now()
-	run.EndedAt, run.Duration = &now, float64(now.Sub(run.StartedAt).Microseconds())/1000
-	run.State, run.Detail, run.Values = res.State, res.Detail, res.Captured
-	run.Warnings = res.Warnings
-	if Stops(h, res) {
-		run.State, run.Stopped = hooks.Succeeded, true
-	}
-	run.Stdout, run.Stderr = res.Stdout, res.Stderr
-	if res.Err != nil {
-		run.Error = res.Err.Error()
-	}
+	run = EndedAtPoint(h, run, res, time.Now())
 	if err := r.recordEnd(ctx, run); err != nil {
 		return run, fmt.Errorf("record the end of hook %q: %w", run.Hook, errors.Join(err, res.Err))
 	}

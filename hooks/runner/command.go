@@ -16,11 +16,27 @@ import (
 
 // CommandExecutor runs commands and scripts in containers.
 type CommandExecutor struct {
-	rt runtime.Execer
+	rt       runtime.Execer
+	requests func(claim, container string) runtime.RequestHandler // nil: none
 }
 
 // NewCommandExecutor returns the executor of hooks.Command and hooks.Script.
-func NewCommandExecutor(rt runtime.Execer) CommandExecutor { return CommandExecutor{rt} }
+func NewCommandExecutor(rt runtime.Execer) CommandExecutor { return CommandExecutor{rt: rt} }
+
+// WithRequests returns an executor of commands whose processes may send requests,
+// where the attempt permits it, to the handler for their claim and container.
+func (x CommandExecutor) WithRequests(handler func(claim, container string) runtime.RequestHandler) CommandExecutor {
+	x.requests = handler
+	return x
+}
+
+// permitting returns a command with what handles the requests of its processes.
+func (x CommandExecutor) permitting(cmd runtime.Command, a Attempt) runtime.Command {
+	if a.MayAsk && x.requests != nil {
+		cmd.Fence, cmd.Requests = a.Fence, x.requests(a.Claim, a.Container)
+	}
+	return cmd
+}
 
 // Execute runs the command of an attempt. If the engine becomes unavailable, the
 // command may or may not have started. The container is then queried by the
@@ -31,11 +47,11 @@ func NewCommandExecutor(rt runtime.Execer) CommandExecutor { return CommandExecu
 // of the engine does not block the flow, and a command that may still be on its
 // way to the container is not sent again.
 func (x CommandExecutor) Execute(ctx context.Context, a Attempt) Result {
-	cmd := CommandOf(a)
+	cmd, query := x.permitting(CommandOf(a), a), x.permitting(commandQuery(a), a)
 	deadline := time.Now().Add(a.Timeout + graceOf(cmd))
 	res, err := x.rt.Exec(ctx, a.Container, cmd)
 	for n := 1; isUnavailable(err) && ctx.Err() == nil; n++ {
-		res, err = x.rt.WaitResult(ctx, a.Container, commandQuery(a))
+		res, err = x.rt.WaitResult(ctx, a.Container, query)
 		remaining := time.Until(deadline)
 		if errors.Is(err, runtime.ErrUnknownRun) && remaining > 0 {
 			res, err = x.rt.Exec(ctx, a.Container, cmd)
@@ -57,10 +73,11 @@ const resumeTimeout = 5 * time.Minute
 // WaitResult asks the container for the result of an attempt, and polls until
 // the engine is available.
 func (x CommandExecutor) WaitResult(ctx context.Context, a Attempt) Result {
+	query := x.permitting(commandQuery(a), a)
 	polling, cancel := context.WithTimeout(ctx, a.Timeout+resumeTimeout)
 	defer cancel()
 	for polls := pollDelay.Retries(); ; {
-		res, err := x.rt.WaitResult(polling, a.Container, commandQuery(a))
+		res, err := x.rt.WaitResult(polling, a.Container, query)
 		if !errors.Is(err, runtime.ErrUnavailable) || polls.Sleep(polling) != nil {
 			return commandResult(ctx, a, res, err)
 		}
@@ -87,6 +104,7 @@ func CommandOf(a Attempt) runtime.Command {
 		RunID:       a.ID(),
 		Args:        p.args,
 		Script:      p.script,
+		Digest:      p.digest,
 		Environment: env,
 		User:        p.User,
 		Stdin:       a.Envelope,
@@ -102,22 +120,26 @@ func CommandOf(a Attempt) runtime.Command {
 type program struct {
 	args   []string
 	script string // the text that args, a shell, run; empty for none
+	digest string // of a hook of the image
 	hooks.Process
 }
 
 func programOf(action hooks.Action) program {
 	switch x := action.(type) {
 	case hooks.Script:
-		return program{x.Shell, x.Text, x.Process}
+		return program{args: x.Shell, script: x.Text, Process: x.Process}
 	case hooks.Command:
-		return program{x.Args, "", x.Process}
+		return program{args: x.Args, Process: x.Process}
+	case hooks.ImageFile:
+		return program{args: x.Summary(), digest: x.Digest}
 	}
 	return program{}
 }
 
 // commandQuery returns the command that names an attempt in WaitResult.
 func commandQuery(a Attempt) runtime.Command {
-	return runtime.Command{RunID: a.ID(), Timeout: a.Timeout, Grace: programOf(a.Action).Grace}
+	p := programOf(a.Action)
+	return runtime.Command{RunID: a.ID(), Digest: p.digest, Timeout: a.Timeout, Grace: p.Grace}
 }
 
 // graceOf returns the grace period of a command.

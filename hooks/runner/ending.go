@@ -126,10 +126,10 @@ var errHookEnded = errors.New("the hook is ended for another flow")
 
 // endRun ends an attempt that another flow has started, perhaps on another
 // server, and returns when nothing of it runs, or with an error.
-func endRun(ctx context.Context, x Executor, run hooks.Run, a Attempt) Result {
+func endRun(ctx context.Context, x Executor, a Attempt) Result {
 	for delay := endDelay; ; delay *= 2 {
 		limited, cancel := context.WithTimeoutCause(ctx, delay, errHookEnded)
-		res := recovered(run, func() Result { return x.WaitResult(limited, a) })
+		res := x.WaitResult(limited, a)
 		cancel()
 		if !errors.Is(res.Err, errHookEnded) || errors.Is(res.Err, runtime.ErrTainted) {
 			return res
@@ -137,8 +137,8 @@ func endRun(ctx context.Context, x Executor, run hooks.Run, a Attempt) Result {
 	}
 }
 
-// EndTests ends the commands of tests of hooks that a terminated server has left
-// in the container of a claim: no flow resumes them. If one does not end, tainted
+// EndTests ends the commands of tests of hooks, and of waits, that a terminated
+// server has left in the container of a claim: no flow resumes them. If one does not end, tainted
 // is why the container must not be used again. It changes no record, and returns
 // an error if a record cannot be read, if the engine is unavailable, or if ctx
 // ends.
@@ -148,20 +148,20 @@ func (r *Runner) EndTests(ctx context.Context, claim string) (tainted string, er
 		return "", fmt.Errorf("list the tests of the claim: %w", err)
 	}
 	for _, run := range runs {
-		if !run.IsTest() || !run.Kind.Rule().InContainer {
+		if !run.IsTest() && !run.Point.Rule().OfWait || !run.Kind.Rule().InContainer {
 			continue
 		}
 		waiting, cancel := context.WithTimeout(ctx, eventHookTimeout)
-		res := endRun(waiting, r.executors.Of(run.Kind), run, queryOf(hooks.Hook{Timeout: hooks.MaxTimeout}, run))
+		res := endRun(waiting, r.executors.Of(run.Kind), queryOf(hooks.Hook{Timeout: hooks.MaxTimeout}, run))
 		isLate := waiting.Err() != nil
 		cancel()
 		switch {
 		case ctx.Err() != nil:
 			return "", context.Cause(ctx)
 		case isLate || errors.Is(res.Err, runtime.ErrTainted):
-			tainted = fmt.Sprintf("the test of hook %q has not ended", run.Hook)
+			tainted = fmt.Sprintf("%s hook %q has not ended", run.Occasion(), run.Hook)
 		case isUnavailable(res.Err):
-			return "", fmt.Errorf("end the test of hook %q: %w", run.Hook, res.Err)
+			return "", fmt.Errorf("end %s hook %q: %w", run.Occasion(), run.Hook, res.Err)
 		}
 	}
 	return tainted, nil

@@ -7,9 +7,11 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/hooks/variables"
 	"github.com/hostler/hostler/internal/backoff"
 	"github.com/hostler/hostler/workload"
 )
@@ -59,9 +61,19 @@ func variablesOf(e Envelope) map[string]string {
 	if failures, _ := hooks.EventAliasOf("error"); slices.Contains(failures.Types, e.Type) {
 		all["ERROR_MESSAGE"] = e.Message
 	}
+	if e.Untrusted {
+		addPublished(all, e.Data)
+		return all
+	}
+	if strings.HasPrefix(e.Type, "wait.") {
+		addWait(all, e)
+		return all
+	}
 	var data struct {
+		Activity  string `json:"activity"`
 		ExitCode  *int   `json:"exit_code"`
 		OOMKilled *bool  `json:"oom_killed"`
+		Previous  string `json:"previous_state"`
 		Reason    string `json:"reason"`
 		Source    string `json:"source"`
 	}
@@ -72,9 +84,13 @@ func variablesOf(e Envelope) map[string]string {
 	// what a command printed.
 	switch e.Type {
 	case "claim.released":
-		all["RELEASE_REASON"] = data.Reason
+		all["RELEASE_REASON"], all["ACTIVITY"] = data.Reason, data.Activity
 	case "claim.activated", "container.claimed":
 		all["CLAIM_SOURCE"] = data.Source
+	case "container.destroying":
+		if data.Previous == "creating" {
+			all["PREVIOUS_PHASE"] = phases["container.created"].before
+		}
 	}
 	if e.Type != "claim.released" && e.Type != "container.died" {
 		return all
@@ -89,6 +105,59 @@ func variablesOf(e Envelope) map[string]string {
 		}
 	}
 	return all
+}
+
+// publishedNames are the variables that the data of a published event supplies,
+// under their names in lower case.
+var publishedNames = []string{
+	"TASK", "TASK_SUMMARY", "ASSISTANT_TEXT", "TOOL_NAME", "ERROR_MESSAGE", "ACTIVITY", "PREVIOUS_ACTIVITY", "LIMIT_NAME", "LIMIT_COUNT",
+}
+
+// addPublished adds the variables that a tenant's program sent. All of them are
+// untrusted. A value that is not a text is the JSON that was sent.
+func addPublished(all map[string]string, data []byte) {
+	var sent map[string]json.RawMessage
+	if json.Unmarshal(data, &sent) != nil {
+		return // it is not an object
+	}
+	for _, name := range publishedNames {
+		raw, ok := sent[strings.ToLower(name)]
+		if !ok || string(raw) == "null" {
+			continue
+		}
+		var text string
+		if json.Unmarshal(raw, &text) != nil {
+			text = string(raw)
+		}
+		all[name] = text
+	}
+}
+
+// addWait adds the variables of a wait that have an occasion for the event.
+func addWait(all map[string]string, e Envelope) {
+	var w struct {
+		Kind        string `json:"kind"`
+		Name        string `json:"name"`
+		ThresholdMS int64  `json:"threshold_ms"`
+		DurationMS  int64  `json:"duration_ms"`
+		ExceededMS  int64  `json:"exceeded_ms"`
+		Task        string `json:"task"`
+		Iteration   string `json:"iteration"`
+		Phase       string `json:"phase"`
+	}
+	if json.Unmarshal(e.Data, &w) != nil {
+		return // an operator gave it, for a dry run
+	}
+	duration := strconv.FormatInt(w.DurationMS, 10)
+	for name, text := range map[string]string{
+		"WAIT_TYPE": w.Kind, "WAIT_NAME": w.Name, "TIMEOUT_THRESHOLD": strconv.FormatInt(w.ThresholdMS, 10),
+		"TASK": w.Task, "ITERATION": w.Iteration, "WAIT_PHASE": w.Phase,
+		"WAIT_DURATION": duration, "TIMEOUT_DURATION": duration, "EXCEEDED_BY": strconv.FormatInt(w.ExceededMS, 10),
+	} {
+		if rule, _ := variables.RuleOf(name); rule.IsSuppliedAt(e.Type) {
+			all[name] = text
+		}
+	}
 }
 
 // phases has the state of a container or claim since each event, and before it.
@@ -113,10 +182,10 @@ var phases = map[string]struct{ now, before string }{
 // when the flow begins, so they take no longer than their grace.
 const eventHookTimeout = time.Minute
 
-// AwaitEventHooks waits until no command of an event hook runs in the container,
-// on record. A flow calls it when its transition is recorded, if such a command
-// was ever started: none starts after that, and one that runs is canceled because
-// of the transition's event. If one does not end, or the outcome of one in an
+// AwaitEventHooks waits until no command of an event hook, and no hook of a wait, runs
+// in the container, on record. A flow calls it when its transition is recorded, if such
+// a hook may have been started: none starts after that, and one that runs is canceled
+// because of the transition's event. If a command does not end, or the outcome of one in an
 // idle container is unknown, so that it may arrive late, tainted is why the
 // container must not be used again. It returns an error if a record cannot be
 // read, or if ctx ends.
@@ -128,8 +197,7 @@ func (r *Runner) AwaitEventHooks(ctx context.Context, container string) (tainted
 		if err != nil {
 			return "", err
 		}
-		i := slices.IndexFunc(runs, isEventCommand)
-		if i < 0 {
+		if !slices.ContainsFunc(runs, delaysFlow) {
 			return r.unknownCommand(ctx, container)
 		}
 		if polls.Sleep(waiting) == nil {
@@ -138,7 +206,10 @@ func (r *Runner) AwaitEventHooks(ctx context.Context, container string) (tainted
 		if ctx.Err() != nil {
 			return "", context.Cause(ctx)
 		}
-		return fmt.Sprintf("event hook %q has not ended", runs[i].Hook), nil
+		if i := slices.IndexFunc(runs, isEventCommand); i >= 0 {
+			return fmt.Sprintf("event hook %q has not ended", runs[i].Hook), nil
+		}
+		return r.unknownCommand(ctx, container)
 	}
 }
 
@@ -171,7 +242,14 @@ func (r *Runner) runsIn(ctx context.Context, container string, states ...hooks.R
 	return runs, nil
 }
 
-// isEventCommand reports whether a run is that of an event hook in a container.
-func isEventCommand(r hooks.Run) bool { return r.Event != "" && r.Kind.Rule().InContainer }
+// delaysFlow reports whether a flow of the container begins after a run. The requests
+// of event hooks are independent of flows; those of a wait are canceled with its claim.
+func delaysFlow(r hooks.Run) bool { return isEventCommand(r) || r.Point.Rule().OfWait }
+
+// isEventCommand reports whether a run is that of an event hook, or of a wait, in a
+// container: it belongs to none of the container's flows.
+func isEventCommand(r hooks.Run) bool {
+	return (r.Event != "" || r.Point.Rule().OfWait) && r.Kind.Rule().InContainer
+}
 
 var eventHookPolls = backoff.Policy{Min: 5 * time.Millisecond, Max: 500 * time.Millisecond}

@@ -3,6 +3,7 @@ package runner
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,6 +39,8 @@ func TestEventVariables(t *testing.T) {
 		{activity.ClaimReleased, activity.ClaimReleasedData{Reason: "idle", ExitCode: &code}, map[string]string{
 			"PHASE": "stopped", "PREVIOUS_PHASE": "stopping", "RELEASE_REASON": "idle", "EXIT_CODE": "3",
 		}},
+		{activity.ContainerDestroying, activity.ContainerDestroyingData{PreviousState: "creating"}, map[string]string{"PHASE": "stopping", "PREVIOUS_PHASE": "starting"}},
+		{activity.ContainerDestroying, activity.ContainerDestroyingData{PreviousState: "idle"}, map[string]string{"PHASE": "stopping", "PREVIOUS_PHASE": "running"}},
 		{activity.ContainerUnhealthy, nil, map[string]string{"PHASE": "", "ERROR_MESSAGE": "why"}},
 	} {
 		e := Envelope{Type: string(test.event), Timestamp: recorded, Seq: 7, Message: "why", Container: "c", Tenant: "ada"}
@@ -76,7 +79,9 @@ func TestEveryStateChangeHasItsPhase(t *testing.T) {
 // A variable of the trusted class has what Hostler chose, never what an event's
 // data has of a tenant: the reason of a failed claim has what a command printed.
 func TestEventVariablesAreTrusted(t *testing.T) {
-	data, err := json.Marshal(map[string]any{"reason": "x", "source": "x", "exit_code": 3, "oom_killed": true})
+	data, err := json.Marshal(map[string]any{
+		"reason": "x", "source": "x", "exit_code": 3, "oom_killed": true, "phase": "x", "tenant_id": "x", "TENANT_ID": "x", "timestamp": "x",
+	})
 	require.NoError(t, err)
 	for event, want := range map[string][]string{
 		"claim.released":       {"RELEASE_REASON", "EXIT_CODE", "OOM_KILLED"},
@@ -91,8 +96,12 @@ func TestEventVariablesAreTrusted(t *testing.T) {
 		"agent.task_completed": nil,
 	} {
 		a, err := New(nil, &fakeRecorder{}, nil, nil).EventAttempt(t.Context(), hooks.Hook{Action: hooks.Command{}}, hooks.Run{ID: "r", Event: event},
-			&workload.Workload{}, Envelope{Type: event, Data: data})
+			&workload.Workload{}, Envelope{Type: event, Data: data, Untrusted: strings.HasPrefix(event, "agent.")})
 		require.NoError(t, err)
+		for _, name := range []string{"TENANT_ID", "PHASE", "TIMESTAMP"} {
+			v, _ := a.Lookup(name)
+			require.NotEqual(t, "x", v.Text, name)
+		}
 		for _, name := range []string{"RELEASE_REASON", "CLAIM_SOURCE", "EXIT_CODE", "OOM_KILLED"} {
 			v, ok := a.Lookup(name)
 			require.True(t, ok, name)
@@ -100,4 +109,46 @@ func TestEventVariablesAreTrusted(t *testing.T) {
 			require.Equal(t, slices.Contains(want, name), v.Text != "", "%s of %s", name, event)
 		}
 	}
+}
+
+// What a tenant's program sent is in the variables of their names, untrusted, and
+// what it did not send is empty.
+func TestPublishedVariables(t *testing.T) {
+	for name, test := range map[string]struct {
+		event, data string
+		want        map[string]string
+	}{
+		"all": {"agent.task_completed", `{"task": "t", "task_summary": "s", "assistant_text": "a", "tool_name": "grep", "error_message": "e", "activity": "idle",
+			"previous_activity": "thinking", "limit_name": "turns", "limit_count": 50, "other": "x"}`, map[string]string{
+			"TASK": "t", "TASK_SUMMARY": "s", "ASSISTANT_TEXT": "a", "TOOL_NAME": "grep", "ERROR_MESSAGE": "e", "ACTIVITY": "idle",
+			"PREVIOUS_ACTIVITY": "thinking", "LIMIT_NAME": "turns", "LIMIT_COUNT": "50",
+		}},
+		"of other types":  {"custom.x", `{"task": {"a": [1]}, "limit_count": 1e999, "tool_name": null, "activity": true}`, map[string]string{"TASK": `{"a": [1]}`, "LIMIT_COUNT": "1e999", "ACTIVITY": "true"}},
+		"other names":     {"agent.x", `{"Task": "x", "TASK": "x", "tAsK": "x"}`, nil},
+		"an error":        {"agent.error", `{}`, map[string]string{"ERROR_MESSAGE": "m"}},
+		"an error's text": {"agent.error", `{"error_message": "e"}`, map[string]string{"ERROR_MESSAGE": "e"}},
+		"a list":          {"agent.x", `["task"]`, nil},
+		"nothing":         {"agent.x", ``, nil},
+	} {
+		a, err := New(nil, &fakeRecorder{}, nil, nil).EventAttempt(t.Context(), hooks.Hook{Action: hooks.Command{}}, hooks.Run{ID: "r", Event: test.event},
+			&workload.Workload{}, Envelope{Type: test.event, Message: "m", Data: json.RawMessage(test.data), Untrusted: true})
+		require.NoError(t, err)
+		for _, variable := range publishedNames {
+			v, ok := a.Lookup(variable)
+			require.True(t, ok, variable)
+			require.Equal(t, variables.Untrusted, v.Class, variable)
+			require.Equal(t, test.want[variable], v.Text, "%s: %s", name, variable)
+		}
+		require.Contains(t, string(a.Envelope), `"untrusted":true`)
+	}
+}
+
+// The end of a session and the points of a claim have its last activity.
+func TestLastActivity(t *testing.T) {
+	src := source{trusted: trustedOf(hooks.Run{ID: "r"}, Subject{Activity: "thinking"})}
+	v, ok := src.lookup("ACTIVITY")
+	require.True(t, ok)
+	require.Equal(t, variables.Value{Text: "thinking", Class: variables.Untrusted}, v)
+	require.Equal(t, "blocked", variablesOf(Envelope{Type: "claim.released", Data: json.RawMessage(`{"activity": "blocked"}`)})["ACTIVITY"])
+	require.Empty(t, variablesOf(Envelope{Type: "claim.failed", Data: json.RawMessage(`{"activity": "blocked"}`)})["ACTIVITY"])
 }

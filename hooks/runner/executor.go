@@ -31,7 +31,9 @@ type Attempt struct {
 	Context
 	Action  hooks.Action
 	Timeout time.Duration
-	Fence   int64 // of the flow; only for Execute
+	Fence   int64 // of the flow; only for Execute, and with MayAsk
+	// MayAsk is that of Subject.
+	MayAsk bool
 	// Lookup supplies the variables of templates except secrets, Envelope is the
 	// JSON that describes what happened, and Secrets are those that the workload
 	// declares; only for Execute.
@@ -96,18 +98,24 @@ type Result struct {
 	Gone bool
 }
 
-// recovered calls an executor. If it panics, the outcome is unknown, and nothing
-// confirms that an attempt in the container has ended.
-func recovered(r hooks.Run, call func() Result) (res Result) {
-	defer func() {
-		if p := recover(); p != nil {
-			res = Result{State: hooks.Unknown, Err: fmt.Errorf("panic: %v", p)}
-			if r.Kind.Rule().InContainer {
-				res.Err = fmt.Errorf("%w: %w", runtime.ErrTainted, res.Err)
-			}
-		}
-	}()
-	return call()
+// Ended returns the record of an attempt with its result.
+func Ended(r hooks.Run, res Result, now time.Time) hooks.Run {
+	r.EndedAt, r.Duration = &now, float64(now.Sub(r.StartedAt).Microseconds())/1000
+	r.State, r.Detail, r.Warnings, r.Values = res.State, res.Detail, res.Warnings, res.Captured
+	r.Stdout, r.Stderr = res.Stdout, res.Stderr
+	if res.Err != nil {
+		r.Error = res.Err.Error()
+	}
+	return r
+}
+
+// EndedAtPoint is Ended for a hook at a point: it may end the point as a success.
+func EndedAtPoint(h hooks.Hook, r hooks.Run, res Result, now time.Time) hooks.Run {
+	r = Ended(r, res, now)
+	if stops(h, res) {
+		r.State, r.Stopped = hooks.Succeeded, true
+	}
+	return r
 }
 
 // isUnavailable reports whether the engine is unavailable, so a later query may
@@ -125,12 +133,41 @@ type Ending struct {
 // Executors are the executors by kind.
 type Executors map[hooks.Kind]Executor
 
-// Of returns the executor of a kind.
+// Of returns the executor of a kind. A panic of it is a result.
 func (e Executors) Of(k hooks.Kind) Executor {
 	if x, ok := e[k]; ok {
-		return x
+		return recovering{x, k}
 	}
 	return unsupported{k}
+}
+
+// recovering is an executor that may panic. The outcome is then unknown, and
+// nothing confirms that an attempt in the container has ended.
+type recovering struct {
+	Executor
+	kind hooks.Kind
+}
+
+func (x recovering) Execute(ctx context.Context, a Attempt) (res Result) {
+	defer x.recover(&res)
+	return x.Executor.Execute(ctx, a)
+}
+
+func (x recovering) WaitResult(ctx context.Context, a Attempt) (res Result) {
+	defer x.recover(&res)
+	return x.Executor.WaitResult(ctx, a)
+}
+
+// recover is deferred.
+func (x recovering) recover(res *Result) {
+	p := recover()
+	if p == nil {
+		return
+	}
+	*res = Result{State: hooks.Unknown, Err: fmt.Errorf("panic: %v", p)}
+	if x.kind.Rule().InContainer {
+		res.Err = fmt.Errorf("%w: %w", runtime.ErrTainted, res.Err)
+	}
 }
 
 // unsupported is the executor of a kind that this server does not have.

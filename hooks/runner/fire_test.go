@@ -104,8 +104,8 @@ func TestFireFollowsAborts(t *testing.T) {
 	require.Equal(t, []string{}, out.Warnings)
 }
 
-// A point that aborts its flow is canceled with it. The hooks of the others are
-// not: all of them run.
+// A point that aborts its flow is canceled with it, and one of a wait with the wait.
+// The hooks of the others are not: all of them run.
 func TestFireFollowsCancel(t *testing.T) {
 	stop := errors.New("the server stops")
 	for _, rule := range hooks.Points() {
@@ -113,8 +113,9 @@ func TestFireFollowsCancel(t *testing.T) {
 		x := &scriptedRuntime{results: map[string][]scriptedResult{"a": {{duringExec: func() { cancel(stop) }}}}}
 		r := New(&stubRuntime{status: runtime.Status{State: runtime.Running}}, &fakeRecorder{}, Executors{hooks.KindCommand: NewCommandExecutor(x), hooks.KindScript: &callExecutor{}}, nil)
 		out, err := r.Fire(ctx, rule.Point, hooksAt(rule.Point, newHook("a", hooks.Fail, 0)), Subject{Protocol: 3, NoPriorRuns: true})
-		require.Equal(t, rule.Aborts, errors.Is(err, context.Canceled), "%s: %v", rule.Point, err)
-		require.Equal(t, !rule.Aborts, len(out.Runs) == 2 && out.Runs[1].State == hooks.Succeeded, rule.Point)
+		follows := rule.Aborts || rule.OfWait
+		require.Equal(t, follows, errors.Is(err, context.Canceled), "%s: %v", rule.Point, err)
+		require.Equal(t, !follows, len(out.Runs) == 2 && out.Runs[1].State == hooks.Succeeded, rule.Point)
 	}
 }
 
@@ -139,7 +140,7 @@ func TestFireAfterEnd(t *testing.T) {
 			state, err := fired("k")
 			require.Equal(t, rule.Aborts, errors.Is(err, cause), "%s: %v", rule.Point, err)
 			if !rule.Aborts {
-				require.Equal(t, rule.AwaitsOthers && now, state == hooks.Skipped, rule.Point)
+				require.Equal(t, rule.AwaitsOthers && now || rule.OfWait, state == hooks.Skipped, rule.Point)
 			}
 			state, err = fired("l")
 			require.NoError(t, err)

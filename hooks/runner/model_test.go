@@ -231,6 +231,18 @@ func (files) Node(_ context.Context, container string) (string, error) {
 	return map[string]string{"recorded": "node-1"}[container], nil
 }
 
+// ImageHooks returns those of a container "k".
+func (files) ImageHooks(_ context.Context, container string) ([]runtime.ImageHook, error) {
+	if container != "k" {
+		return nil, errors.New("no such container")
+	}
+	return []runtime.ImageHook{
+		{Point: "post_claim", Path: "/etc/hostler/hooks/post_claim", Digest: "d1"},
+		{Point: "pre_release", Path: "/etc/hostler/hooks/pre_release", Digest: "d2"},
+		{Point: "post_claim", Path: "/etc/hostler/hooks/post_claim.d/10-a", Digest: "d3"},
+	}, nil
+}
+
 func (f files) File(_ context.Context, _, file string) (*workload.Workload, error) {
 	if w, ok := f[file]; ok {
 		return w, nil

@@ -37,7 +37,7 @@ func (r *Runner) run(ctx context.Context, p hooks.Point, hs []hooks.Hook, s Subj
 		reason := cmp.Or(s.Skip, ended, skipReason(h, stopped, src, len(prior[i]) > 0))
 		var attempts []hooks.Run
 		if reason != "" {
-			attempts, err = r.skipHook(ctx, h, run, reason, prior[i])
+			attempts, err = r.skipHook(ctx, h, run, s, reason, prior[i])
 		} else {
 			attempts, err = r.runHook(ctx, h, run, s, src, prior[i])
 		}
@@ -78,9 +78,13 @@ func newRun(p hooks.Point, h hooks.Hook, index int, s Subject) hooks.Run {
 	if s.workload != nil {
 		file = s.workload.File
 	}
+	wait := ""
+	if s.Wait != nil {
+		wait = s.Wait.Round
+	}
 	return hooks.Run{
-		File: file,
-		ID:   newID(), Point: p, Hook: h.Name, Index: index, Attempt: 1,
+		File: file, Wait: wait,
+		ID: newID(), Point: p, Hook: h.Name, Index: index, Attempt: 1,
 		Kind: h.Action.Kind(), Command: h.Action.Summary(),
 		Workload: s.Workload, Container: s.Container, Claim: s.Claim, Tenant: s.Tenant,
 	}
@@ -88,10 +92,10 @@ func newRun(p hooks.Point, h hooks.Hook, index int, s Subject) hooks.Run {
 
 // skipHook records a hook as skipped, or ends the attempts of it that an earlier
 // flow has started. It records also after ctx has ended.
-func (r *Runner) skipHook(ctx context.Context, h hooks.Hook, run hooks.Run, reason string, prior []hooks.Run) ([]hooks.Run, error) {
+func (r *Runner) skipHook(ctx context.Context, h hooks.Hook, run hooks.Run, s Subject, reason string, prior []hooks.Run) ([]hooks.Run, error) {
 	var runs []hooks.Run
 	for _, p := range prior {
-		o, err := r.resume(ctx, h, p, false)
+		o, err := r.resume(ctx, h, p, s, false)
 		runs = append(runs, o.run)
 		if err != nil {
 			return runs, err
@@ -116,7 +120,11 @@ func (r *Runner) priorRuns(ctx context.Context, p hooks.Point, s Subject) ([]hoo
 	if s.NoPriorRuns {
 		return nil, nil
 	}
-	runs, err := r.recorder.Runs(ctx, hooks.RunFilter{Container: s.Container, Claim: s.Claim, Point: p})
+	f := hooks.RunFilter{Container: s.Container, Claim: s.Claim, Point: p}
+	if s.Wait != nil {
+		f.Wait = s.Wait.Round
+	}
+	runs, err := r.recorder.Runs(ctx, f)
 	if err != nil {
 		return nil, fmt.Errorf("list the prior runs of %s: %w", p, err)
 	}

@@ -50,8 +50,8 @@ func next(h hooks.Hook, o outcome) (decision, time.Duration) {
 	return fail, 0
 }
 
-// Stops reports whether an attempt ends its point as a success.
-func Stops(h hooks.Hook, res Result) bool {
+// stops reports whether an attempt ends its point as a success.
+func stops(h hooks.Hook, res Result) bool {
 	exited := res.State == hooks.Failed && res.Detail.ExitCode != nil && res.Detail.Signal == ""
 	return exited && slices.Contains(h.StopOn, *res.Detail.ExitCode) || res.State == hooks.Succeeded && res.Stop
 }

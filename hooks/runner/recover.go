@@ -34,9 +34,9 @@ func (r *Runner) awaitIdle(ctx context.Context, p hooks.Point, s Subject) error 
 		x, a := r.executors.Of(run.Kind), queryOf(hooks.Hook{Timeout: hooks.MaxTimeout}, run)
 		var res Result
 		if s.EndsOthers {
-			res = endRun(ctx, x, run, a)
+			res = endRun(ctx, x, a)
 		} else {
-			res = recovered(run, func() Result { return x.WaitResult(ctx, a) })
+			res = x.WaitResult(ctx, a)
 		}
 		if isUnavailable(res.Err) || ctx.Err() != nil {
 			return fmt.Errorf("wait for hook %q of %s: %w", run.Hook, run.Occasion(), errors.Join(res.Err, context.Cause(ctx)))

@@ -13,6 +13,7 @@ package runner
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -24,7 +25,7 @@ import (
 )
 
 // Runner runs hooks. It is safe for concurrent use. The caller must not fire two
-// points of one container at the same time.
+// points of one container at the same time, except those of different waits.
 type Runner struct {
 	rt        Runtime
 	recorder  hooks.Recorder
@@ -46,6 +47,9 @@ type Files interface {
 	File(ctx context.Context, id, file string) (*workload.Workload, error)
 	// Node returns the node of a container, or "" while it is not on record.
 	Node(ctx context.Context, container string) (string, error)
+	// ImageHooks returns the hooks of the container's image that are on record of the
+	// container. They never change once a point was fired.
+	ImageHooks(ctx context.Context, container string) ([]runtime.ImageHook, error)
 }
 
 // New returns a Runner that performs actions with executors and records them in
@@ -64,6 +68,7 @@ type Subject struct {
 	Tenant    string // empty outside a claim
 	Source    string // of the claim: fresh, affinity or recycled
 	Reason    string // of the release
+	Activity  string // of the claim, as its program reported it: untrusted
 	// Traceparent is the valid traceparent header of the request for which the
 	// hooks run, or "".
 	Traceparent string
@@ -76,13 +81,30 @@ type Subject struct {
 	Protocol  int
 	HasExited bool
 
+	// MayAsk reports whether the processes of commands may ask the server for their
+	// claim although it is not active.
+	MayAsk bool
+
+	// Wait describes the wait of a point of one, else nil.
+	Wait *Wait
+
 	// EndsOthers reports whether a hook of another point that still runs in the
 	// container is ended, and not waited for. Skip is why no hook is run, or "".
 	EndsOthers bool
 	Skip       string
+	// EventCommands reports whether a command of an event hook was ever started in
+	// the container, if the point must not begin before those have ended.
+	EventCommands bool
 
 	workload *workload.Workload // set by Fire
 	node     string             // of the container, if a hook names it
+}
+
+// Wait describes a wait to the hooks of its points.
+type Wait struct {
+	Round     string            // the Wait of its runs
+	Variables map[string]string // what it supplies, by name
+	Data      json.RawMessage   // of the envelope
 }
 
 // Outcome is what a point means for its flow.
@@ -100,8 +122,11 @@ type Outcome struct {
 }
 
 // Fire runs the hooks of a point one after another according to their policies
-// and to the rule of the point. w is the workload that the container is of.
-// If there are no hooks at p, and no earlier flow began it, Fire does nothing.
+// and to the rule of the point: those of the image, if the workload has
+// ImageHooks, and then those of the file. w is the workload that the container is
+// of.
+// If there are no hooks at p, and no earlier flow began it, Fire runs nothing. It
+// still waits for what s.EventCommands and s.EndsOthers are about.
 //
 // Fire resumes the attempts of an earlier flow, perhaps of an earlier server,
 // from their records: a hook that has ended is not run again, the result of a
@@ -117,17 +142,21 @@ func (r *Runner) Fire(ctx context.Context, p hooks.Point, w *workload.Workload, 
 	if err != nil {
 		return Outcome{}, err
 	}
-	if len(w.Hooks[p]) == 0 {
+	hs, err := r.hooksAt(ctx, p, w, s)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if len(hs) == 0 && !s.EventCommands && !s.EndsOthers {
 		return Outcome{Warnings: []string{}}, nil
 	}
-	hs, rule := w.Hooks[p], p.Rule()
+	rule := p.Rule()
 	s.workload = w
 	f, ended := r.endings.begin(s.Container, rule.AwaitsOthers)
 	defer f.stop()
 	switch {
 	case ended != nil && rule.Aborts:
 		return Outcome{}, ended
-	case ended != nil && rule.AwaitsOthers:
+	case ended != nil && (rule.AwaitsOthers || rule.OfWait):
 		s.Skip = cmp.Or(s.Skip, ended.Error())
 	}
 	stopped, err := r.awaitReady(f.context(ctx), rule, hs, s)
@@ -137,7 +166,7 @@ func (r *Runner) Fire(ctx context.Context, p hooks.Point, w *workload.Workload, 
 	if s.node, err = r.nodeOf(ctx, hs, s); err != nil {
 		return Outcome{}, err
 	}
-	if !rule.Aborts {
+	if !rule.Aborts && !rule.OfWait {
 		ctx = context.WithoutCancel(ctx)
 	}
 	ctx = f.context(ctx)
@@ -156,18 +185,38 @@ func (r *Runner) Fire(ctx context.Context, p hooks.Point, w *workload.Workload, 
 	return out, errors.Join(failed, err)
 }
 
+// hooksAt returns the hooks of a point in order: of the image, then of the file. The
+// list is the same whenever the point of a container is fired with a file.
+func (r *Runner) hooksAt(ctx context.Context, p hooks.Point, w *workload.Workload, s Subject) ([]hooks.Hook, error) {
+	if !w.ImageHooks {
+		return w.Hooks[p], nil
+	}
+	found, err := r.files.ImageHooks(ctx, s.Container)
+	if err != nil {
+		return nil, fmt.Errorf("read the hooks of the container's image: %w", err)
+	}
+	return w.HooksAt(p, found), nil
+}
+
 // awaitReady waits until the hooks of a point can run in the container. stopped is
 // why its commands cannot, or "".
 func (r *Runner) awaitReady(ctx context.Context, rule hooks.PointRule, hs []hooks.Hook, s Subject) (stopped string, err error) {
-	if s.Skip != "" || !slices.ContainsFunc(hs, runsInContainer) {
+	if s.Skip != "" {
 		return "", nil
 	}
-	if rule.MayBeStopped {
+	if s.EventCommands {
+		// One that has not ended in time ends with the container.
+		if _, err := r.AwaitEventHooks(ctx, s.Container); err != nil {
+			return "", err
+		}
+	}
+	runsCommands := slices.ContainsFunc(hs, runsInContainer)
+	if runsCommands && rule.MayBeStopped {
 		if stopped, err = r.stoppedReason(ctx, s); err != nil || stopped != "" {
 			return stopped, err
 		}
 	}
-	if rule.AwaitsOthers {
+	if rule.AwaitsOthers && (runsCommands || s.EndsOthers) {
 		err = r.awaitIdle(ctx, rule.Point, s)
 	}
 	return "", err

@@ -2,6 +2,8 @@ package runner
 
 import (
 	"encoding/json"
+	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,7 +42,7 @@ func requireVariables(t *testing.T, a Attempt, what string, want map[string]stri
 	for _, rule := range variables.Names() {
 		for _, name := range append([]string{rule.Name}, rule.Aliases...) {
 			got, ok := a.Lookup(name)
-			if !rule.IsSupplied() {
+			if !rule.IsSuppliedAt(want["EVENT_TYPE"]) {
 				require.False(t, ok, "%s: %s", what, name)
 				continue
 			}
@@ -81,6 +83,13 @@ func TestTrustedVariablesOfEvents(t *testing.T) {
 		activity.ContainerClaimed: activity.ContainerClaimedData{Source: "fresh"},
 		activity.ClaimActivated:   activity.ClaimActivatedData{Source: "affinity"},
 	}
+	for _, typ := range activity.Types() {
+		if strings.HasPrefix(string(typ), "wait.") {
+			data[typ] = activity.WaitData{
+				Kind: "consensus", Name: "a", ThresholdMS: 5000, DurationMS: 5012, ExceededMS: 12, Task: "t", Iteration: "3", Phase: "auth",
+			}
+		}
+	}
 	extra := map[activity.Type]map[string]string{
 		activity.ContainerDied:    {"EXIT_CODE": "137", "OOM_KILLED": "true", "LIMIT_NAME": "memory"},
 		activity.ClaimReleased:    {"EXIT_CODE": "3", "RELEASE_REASON": "idle"},
@@ -107,6 +116,12 @@ func TestTrustedVariablesOfEvents(t *testing.T) {
 		}
 		for name, value := range extra[typ] {
 			want[name] = value
+		}
+		if _, isOfWait := data[typ].(activity.WaitData); isOfWait {
+			maps.Copy(want, map[string]string{
+				"WAIT_TYPE": "consensus", "BLOCKING_TYPE": "consensus", "WAIT_NAME": "a", "TIMEOUT_THRESHOLD": "5000", "TASK": "t", "ITERATION": "3", "WAIT_PHASE": "auth",
+				"WAIT_DURATION": "5012", "TIMEOUT_DURATION": "5012", "EXCEEDED_BY": "12",
+			})
 		}
 		for _, f := range failures.Types {
 			if f == string(typ) {
@@ -138,5 +153,28 @@ func TestNode(t *testing.T) {
 		require.NoError(t, err)
 		got, _ := x.attempts[0].Lookup("NODE")
 		require.Equal(t, test.want, got.Text, name)
+	}
+}
+
+// A test of a hook has the node, as the hook has at its point.
+func TestNodeOfTest(t *testing.T) {
+	r := New(&stubRuntime{}, &fakeRecorder{}, nil, files{})
+	w := &workload.Workload{Hooks: map[hooks.Point][]hooks.Hook{hooks.PostClaim: {naming(t)}}}
+	_, a, err := r.TestAttempt(t.Context(), hooks.PostClaim, 0, w, Subject{Container: "recorded"}, nil)
+	require.NoError(t, err)
+	got, _ := a.Lookup("NODE")
+	require.Equal(t, "node-1", got.Text)
+}
+
+// A test of a hook at a point of a wait has an example of one, and no wait has its run.
+func TestWaitOfTest(t *testing.T) {
+	r := New(&stubRuntime{}, &fakeRecorder{}, nil, files{})
+	for _, rule := range hooks.Points() {
+		w := &workload.Workload{Hooks: map[hooks.Point][]hooks.Hook{rule.Point: {naming(t)}}}
+		run, a, err := r.TestAttempt(t.Context(), rule.Point, 0, w, Subject{Container: "recorded"}, nil)
+		require.NoError(t, err)
+		require.Empty(t, run.Wait)
+		got, _ := a.Lookup("WAIT_TYPE")
+		require.Equal(t, rule.OfWait, got.Text == "consensus", rule.Point)
 	}
 }

@@ -102,6 +102,7 @@ func (s *source) add(attempts []hooks.Run) {
 func newAttempt(h hooks.Hook, r hooks.Run, s Subject, src source) Attempt {
 	a := queryOf(h, r)
 	a.Fence, a.Source = s.Fence, s.Source
+	a.MayAsk = s.MayAsk
 	a.Traceparent = s.Traceparent
 	src.trusted = trustedOf(r, s)
 	a.Lookup, a.Envelope = src.lookup, envelopeOf(r, s)
@@ -125,17 +126,18 @@ func (s source) lookup(name string) (variables.Value, bool) {
 	if text, ok := s.configured[name]; ok {
 		return variables.Value{Text: text, Class: variables.Configured}, true
 	}
-	return variables.Value{Class: rule.Class}, isOurs && rule.IsSupplied()
+	return variables.Value{Class: rule.Class}, isOurs && rule.IsSuppliedAt(s.trusted["EVENT_TYPE"])
 }
 
-// trustedOf returns the trusted variables of an attempt. They are the same at
-// every attempt except ATTEMPT.
+// trustedOf returns the variables of an attempt that Hostler supplies, and the
+// activity. Those of a wait may be untrusted: lookup knows which. They are the same
+// at every attempt except ATTEMPT.
 func trustedOf(r hooks.Run, s Subject) map[string]string {
 	w := s.workload
 	if w == nil {
 		w = &workload.Workload{}
 	}
-	return map[string]string{
+	all := map[string]string{
 		"CONTAINER_ID":   r.Container,
 		"WORKLOAD_ID":    r.Workload,
 		"WORKLOAD_NAME":  w.Name,
@@ -152,7 +154,12 @@ func trustedOf(r hooks.Run, s Subject) map[string]string {
 		"PHASE":          r.Point.Rule().Phase,
 		"CLAIM_SOURCE":   s.Source,
 		"RELEASE_REASON": s.Reason,
+		"ACTIVITY":       s.Activity,
 	}
+	if s.Wait != nil {
+		maps.Copy(all, s.Wait.Variables)
+	}
+	return all
 }
 
 // beginningOf returns when the first attempt of a run was made, to the
@@ -179,6 +186,8 @@ type Envelope struct {
 	Tenant    string          `json:"tenant"`
 	Message   string          `json:"message"`
 	Data      json.RawMessage `json:"data"`
+	// Untrusted is whether a tenant's program published the event.
+	Untrusted bool `json:"untrusted,omitempty"`
 }
 
 // envelopeOf returns the envelope of a run at a point, as JSON.
@@ -186,6 +195,9 @@ func envelopeOf(r hooks.Run, s Subject) []byte {
 	data, err := json.Marshal(map[string]string{"phase": r.Point.Rule().Phase, "source": s.Source, "reason": s.Reason})
 	if err != nil {
 		data = []byte("{}") // text is always JSON
+	}
+	if s.Wait != nil {
+		data = s.Wait.Data
 	}
 	e := Envelope{
 		Type: string(r.Point), Timestamp: beginningOf(r), RunID: r.ID, Hook: r.Hook, Workload: r.Workload,

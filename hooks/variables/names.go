@@ -1,6 +1,9 @@
 package variables
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // When is when a variable has a value. Otherwise it is empty.
 type When string
@@ -11,7 +14,7 @@ const (
 	OfContainer   When = "with a container"
 	OfClaim       When = "with a claim"
 	AtPoint       When = "at points"
-	AtPostClaim   When = "at post_claim"
+	OfClaimSource When = "at points of a claim, and for claim.activated and container.claimed"
 	AtPreRelease  When = "at pre_release, and for the release of a claim"
 	OfStateChange When = "at points, and for events of phase-change"
 	OfPhaseEvent  When = "for events of phase-change"
@@ -19,10 +22,13 @@ const (
 	OfEvent       When = "for events"
 	OfError       When = "for events of error"
 	OfAgentEvent  When = "for events that a tenant published, if it sent the value"
+	OfActivity    When = "at points of a claim, for its release, and for events that a tenant published, if it sent the value"
+	OfTask        When = "for events that a tenant published, at wait points and for events of waits, if it sent the value"
 	OfLimit       When = "for events of limits-exceeded"
-	OfWait        When = "at wait points"
-	OfSignal      When = "at wait_signal"
-	OfWaitTimeout When = "at wait_timeout"
+	OfWait        When = "at wait points, and for events of waits"
+	OfSignalData  When = "at wait_signal"
+	OfSignal      When = "at wait_signal, and for wait.signal_received and wait.signalled"
+	OfWaitTimeout When = "at wait_timeout, and for wait.expired, wait.retried, wait.timed_out, wait.escalated and wait.aborted"
 )
 
 // Type is what the text of a value is.
@@ -47,10 +53,23 @@ type Rule struct {
 	Doc     string
 }
 
-// IsSupplied reports whether this version has an occasion at which the name has a
-// value. Nothing waits yet.
-func (r Rule) IsSupplied() bool {
-	return r.When != OfWait && r.When != OfSignal && r.When != OfWaitTimeout
+// ofWaits are the points and the types of events at which variables of waits have
+// an occasion. Those of OfWait are all of waits.
+var ofWaits = map[When][]string{
+	OfWait:        {},
+	OfSignalData:  {"wait_signal"},
+	OfSignal:      {"wait_signal", "wait.signal_received", "wait.signalled"},
+	OfWaitTimeout: {"wait_timeout", "wait.expired", "wait.retried", "wait.timed_out", "wait.escalated", "wait.aborted"},
+}
+
+// IsSuppliedAt reports whether the name has an occasion at a point or for a type of
+// event. Variables of waits have one there only.
+func (r Rule) IsSuppliedAt(on string) bool {
+	occasions, isOfWait := ofWaits[r.When]
+	if !isOfWait {
+		return true
+	}
+	return slices.Contains(occasions, on) || r.When == OfWait && (strings.HasPrefix(on, "wait_") || strings.HasPrefix(on, "wait."))
 }
 
 var rules = []Rule{
@@ -61,7 +80,7 @@ var rules = []Rule{
 	{Name: "NODE", Class: Trusted, Type: Text, When: OfContainer, Doc: "The node that the container runs on."},
 	{Name: "CLAIM_ID", Class: Trusted, Type: Text, When: OfClaim, Doc: "The claim's id."},
 	{Name: "TENANT_ID", Class: Trusted, Type: Text, When: OfClaim, Doc: "The tenant's id."},
-	{Name: "CLAIM_SOURCE", Class: Trusted, Type: Text, When: AtPostClaim, Doc: "What the container was before: fresh, affinity or recycled."},
+	{Name: "CLAIM_SOURCE", Class: Trusted, Type: Text, When: OfClaimSource, Doc: "What the container was before: fresh, affinity or recycled."},
 	{Name: "RELEASE_REASON", Class: Trusted, Type: Text, When: AtPreRelease, Doc: "Why the claim is released."},
 	{Name: "HOOK", Class: Trusted, Type: Text, When: Always, Aliases: []string{"HOOK_NAME"}, Doc: "The hook's name."},
 	{Name: "POINT", Class: Trusted, Type: Text, When: AtPoint, Doc: "The hook's point."},
@@ -82,18 +101,20 @@ var rules = []Rule{
 
 	{Name: "EVENT_MESSAGE", Type: Text, When: OfEvent, Doc: "The event's message."},
 	{Name: "EVENT_DATA", Type: JSON, When: OfEvent, Doc: "The event's data, as JSON."},
-	{Name: "TASK", Type: Text, When: OfAgentEvent, Doc: "What the tenant's program works on."},
+	{Name: "TASK", Type: Text, When: OfTask, Doc: "What the tenant's program works on."},
 	{Name: "TASK_SUMMARY", Type: Text, When: OfAgentEvent, Doc: "A summary of the task."},
 	{Name: "ASSISTANT_TEXT", Type: Text, When: OfAgentEvent, Doc: "The text of a model."},
 	{Name: "TOOL_NAME", Type: Text, When: OfAgentEvent, Doc: "The tool that is used."},
 	{Name: "ERROR_MESSAGE", Type: Text, When: OfError, Doc: "The message of the error."},
-	{Name: "ACTIVITY", Type: Text, When: OfAgentEvent, Doc: "The activity after the change."},
+	{Name: "ACTIVITY", Type: Text, When: OfActivity, Doc: "What the tenant's program last reported to do; after a change, the new activity."},
 	{Name: "PREVIOUS_ACTIVITY", Type: Text, When: OfAgentEvent, Doc: "The activity before the change."},
 	{Name: "LIMIT_NAME", Type: Text, When: OfLimit, Doc: "The limit that was exceeded."},
 	{Name: "LIMIT_COUNT", Type: Number, When: OfAgentEvent, Doc: "The count that exceeded it."},
-	{Name: "SIGNAL_DATA", Type: JSON, When: OfSignal, Doc: "The signal's data, as JSON."},
+	{Name: "SIGNAL_DATA", Type: JSON, When: OfSignalData, Doc: "The signal's data, as JSON."},
 	{Name: "WAIT_TYPE", Type: Text, When: OfWait, Aliases: []string{"BLOCKING_TYPE"}, Doc: "What the tenant waits for, such as consensus, validation or dependency."},
-	{Name: "ITERATION", Type: Number, When: OfWait, Doc: "The iteration that the tenant sent."},
+	{Name: "ITERATION", Type: Number, When: OfWait, Doc: "The iteration of the wait's context."},
+	{Name: "WAIT_NAME", Type: Text, When: OfWait, Doc: "The wait's name."},
+	{Name: "WAIT_PHASE", Type: Text, When: OfWait, Doc: "The phase of the wait's context."},
 }
 
 // Names returns the names that Hostler supplies, in the order of the

@@ -14,6 +14,8 @@ var layers = []layer{
 	{"internal/transition", []string{"activity"}},
 	{"internal/backoff", nil},
 	{"internal/singleflight", nil},
+	{"internal/regular", nil},
+	{"internal/jsonvalue", nil},
 	{"internal/workqueue", []string{"internal/backoff"}},
 	{"internal/dispatch", []string{"activity", "internal/flow"}},
 	{"internal/arch", nil},
@@ -37,22 +39,29 @@ var layers = []layer{
 	{"hooks/lint", nil},
 	{"hooks", []string{"runtime", "hooks/variables"}},
 	{"hooks/runner", []string{"runtime", "hooks", "hooks/variables", "workload", "internal/flow", "internal/backoff"}},
-	{"hooks/request", []string{"hooks", "hooks/runner", "hooks/variables"}},
+	{"hooks/request", []string{"hooks", "hooks/runner", "hooks/variables", "internal/regular"}},
 	{"hooks/request/googleauth", []string{"hooks/request"}},
 	{"hooks/builtin", []string{"hooks", "hooks/runner"}},
 	{"hooks/dryrun", []string{"activity", "hooks", "hooks/request", "hooks/runner", "hooks/variables", "workload"}},
-	{"workload", []string{"activity", "runtime", "hooks", "hooks/variables", "hooks/lint"}},
-	{"snapshot", []string{"runtime", "workload", "internal/flow"}},
+	{"workload", []string{"activity", "runtime", "hooks", "hooks/variables", "hooks/lint", "internal/regular"}},
+	{"snapshot", []string{"runtime", "workload", "internal/flow", "internal/regular"}},
 	{"snapshot/cloud", []string{"snapshot", "workload"}},
 	{"pool", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "internal/flow", "internal/transition", "internal/dispatch", "internal/backoff", "internal/workqueue"}},
 	{"claim", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "snapshot", "pool", "internal/flow", "internal/transition", "internal/singleflight", "internal/dispatch"}},
 	{"release", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "pool", "claim", "internal/flow", "internal/singleflight", "internal/dispatch", "internal/backoff"}},
 	{"release/schedule", []string{"runtime", "workload", "pool", "claim", "release", "internal/backoff", "internal/workqueue"}},
 
+	// What tenants keep. It knows nothing of the rest.
+	{"memory", []string{"internal/jsonvalue"}},
+
+	{"inside", []string{"activity", "runtime", "claim", "release", "internal/backoff", "internal/dispatch", "internal/flow"}},
 	{"delivery", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "pool", "internal/backoff", "internal/dispatch", "internal/flow", "internal/workqueue"}},
 
+	{"publish", []string{"activity", "claim", "internal/dispatch", "internal/jsonvalue"}},
+	{"wait", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "claim", "internal/backoff", "internal/dispatch", "internal/flow", "internal/jsonvalue", "internal/transition", "internal/workqueue", "pool"}},
+
 	// What looks them over. It changes nothing.
-	{"doctor", []string{"activity", "runtime", "hooks", "workload", "pool", "claim"}},
+	{"doctor", []string{"activity", "runtime", "hooks", "workload", "pool", "claim", "wait"}},
 
 	// What the tests of those share.
 	{"snapshot/snapshottest", []string{"snapshot"}},
@@ -65,18 +74,18 @@ var layers = []layer{
 	{"internal/gcstest", []string{"internal/servertest"}},
 	{"internal/gvisortest", []string{"internal/testenv"}},
 	{"store/postgrestest", []string{"internal/testenv"}},
-	{"e2e/flowtest", append([]string{"runtime/fake", "snapshot/snapshottest", "store", "hooks/runner", "hooks/builtin", "internal/dispatch"}, flows...)},
+	{"e2e/flowtest", append([]string{"runtime/fake", "snapshot/snapshottest", "store", "wait", "hooks/runner", "hooks/builtin", "internal/dispatch"}, flows...)},
 
 	// What keeps it and what shows it. Neither knows a backend or the other.
-	{"store/...", append([]string{"store/...", "membership", "internal/backoff", "delivery"}, flows...)},
-	{"api/...", append([]string{"api/...", "doctor", "delivery", "hooks/dryrun", "hooks/runner"}, flows...)},
+	{"store/...", append([]string{"store/...", "membership", "internal/backoff", "delivery", "memory", "publish", "wait"}, flows...)},
+	{"api/...", append([]string{"api/...", "doctor", "delivery", "memory", "publish", "wait", "hooks/dryrun", "hooks/runner"}, flows...)},
 
 	// What programs of others import: it stands on the standard library.
 	{"client", []string{"internal/backoff"}},
 
 	// What wires it, and what drives it from outside.
 	{"cmd/hostler", []string{"..."}},
-	{"cmd/hostler-shim", []string{"runtime", "runtime/shim", "runtime/shim/proctree"}},
+	{"cmd/hostler-shim", []string{"runtime", "runtime/shim", "runtime/shim/proctree", "internal/jsonvalue"}},
 	{"e2e/...", []string{"..."}},
 	{"benchmarks/...", []string{"..."}},
 	{"examples/...", nil},

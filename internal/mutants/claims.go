@@ -373,4 +373,10 @@ var claims = []mutation{
 		old: ` && !errors.Is(err, ErrClaimNotFound) && ctx.Err() == nil {`,
 		new: ` && !errors.Is(err, ErrClaimNotFound) {`,
 	},
+	{
+		desc: "credentials are cut", test: "TestCredentialsAreFile",
+		file: "snapshot/credentials.go",
+		old:  `name, maxCredentialsSize)`,
+		new:  `name, 2*maxCredentialsSize)`,
+	},
 }

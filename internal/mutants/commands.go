@@ -16,6 +16,13 @@ var commands = []mutation{
 		new:  `unix.F_SEAL_SEAL`,
 	},
 	{
+		desc: "a command with input never reads its end", test: "TestInput",
+		file: "cmd/hostler-shim/command_stdio.go",
+		old: `	defer unix.Close(fds[1])
+	if n,`,
+		new: `	if n,`,
+	},
+	{
 		desc: "the error for a missing shell does not name the image", test: "TestScriptWithoutShell",
 		file: "cmd/hostler-shim/job.go",
 		old: `		if l.script != nil {
@@ -56,9 +63,9 @@ var commands = []mutation{
 	{
 		desc: "the text of a script is not sent", test: "TestCommandsAndScripts",
 		file: "hooks/runner/command.go",
-		old: `		return program{x.Shell, x.Text, x.Process}
+		old: `		return program{args: x.Shell, script: x.Text, Process: x.Process}
 `,
-		new: `		return program{x.Shell, "", x.Process}
+		new: `		return program{args: x.Shell, Process: x.Process}
 `,
 	},
 	{
@@ -194,7 +201,7 @@ var commands = []mutation{
 	{
 		desc: "a query has the default grace period", test: "TestGraceBoundsQueries",
 		file: "hooks/runner/command.go",
-		old:  `Timeout: a.Timeout, Grace: programOf(a.Action).Grace}`,
+		old:  `Timeout: a.Timeout, Grace: p.Grace}`,
 		new:  `Timeout: a.Timeout}`,
 	},
 	{

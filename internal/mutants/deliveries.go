@@ -76,6 +76,12 @@ var deliveries = []mutation{
 		new:  `s.keys.Run(ctx, 2*slots, s.deliver)`,
 	},
 	{
+		desc: "the hooks of one workload delay those of another", test: "TestWorkloadsShareSlots",
+		file: "delivery/service.go",
+		old:  `Owner: Key.owner, `,
+		new:  ``,
+	},
+	{
 		desc: "events are read although no workload has event hooks", test: "TestNoHooksCostNothing",
 		file: "delivery/service.go",
 		old: `	if !isActive {
@@ -139,8 +145,8 @@ var deliveryFlows = []mutation{
 	{
 		desc: "a release does not wait for the commands of event hooks", test: "TestLateCommandRunsInNoOtherClaim", pkg: "delivery",
 		file: "hooks/runner/event.go",
-		old:  `		if i < 0 {`,
-		new:  `		if i < 9 {`,
+		old:  `		if !slices.ContainsFunc(runs, delaysFlow) {`,
+		new:  `		if len(runs) < 9 || !slices.ContainsFunc(runs, delaysFlow) {`,
 	},
 	{
 		desc: "a claim does not wait for the commands of event hooks", test: "TestCommandRunsInNoOtherClaim", pkg: "delivery",
@@ -159,6 +165,19 @@ var deliveryFlows = []mutation{
 		file: "hooks/runner/event.go",
 		old:  `run.Claim == "" && run.State == hooks.Unknown`,
 		new:  `run.Claim == "" && run.State == hooks.Running`,
+	},
+	{
+		desc: "a container is removed while a command of an event hook is ended", test: "TestRemovalAwaitsCommands", pkg: "delivery",
+		file: "pool/provisioner.go",
+		old: `		EventCommands: c.EventCommands,
+`,
+		new: ``,
+	},
+	{
+		desc: "a container without pre_destroy hooks is removed while a command is ended", test: "TestRemovalAwaitsCommands", pkg: "delivery",
+		file: "hooks/runner/runner.go",
+		old:  `	if len(hs) == 0 && !s.EventCommands && !s.EndsOthers {`,
+		new:  `	if len(hs) == 0 && !s.EndsOthers {`,
 	},
 	{
 		desc: "a hook for events has a command that can never run", test: "TestParseRejectsHooks", pkg: "workload",
@@ -336,8 +355,8 @@ var deliveryStores = []mutation{
 	{
 		desc: "a full queue discards the events of Hostler", test: "TestSQLite",
 		file: "store/deliverylists.go",
-		old:  `AND priority <= $2 ORDER`,
-		new:  `AND priority >= 0 * $2 ORDER`,
+		old:  `AND priority <= $3 ORDER`,
+		new:  `AND priority >= 0 * $3 ORDER`,
 	},
 	{
 		desc: "a workload is removed before its events are delivered", test: "TestSQLite",

@@ -21,6 +21,18 @@ var forces = []mutation{
 		new:  `,`,
 	},
 	{
+		desc: "a container without pre_destroy hooks is removed while a hook is ended", test: "TestForceEndsHookBeforeRemoval",
+		file: "hooks/runner/runner.go", pkg: "pool",
+		old: `	if len(hs) == 0 && !s.EventCommands && !s.EndsOthers {`,
+		new: `	if len(hs) == 0 && !s.EventCommands {`,
+	},
+	{
+		desc: "a container without commands of pre_destroy is removed while a hook is ended", test: "TestForceEndsHookBeforeRemoval",
+		file: "hooks/runner/runner.go", pkg: "pool",
+		old: `(runsCommands || s.EndsOthers)`,
+		new: `runsCommands`,
+	},
+	{
 		desc: "pre_destroy comes after the removal of a claimed container", test: "TestForcedDestruction",
 		file: "pool/force.go",
 		old: `		flow.Step{Name: string(hooks.PreDestroy), When: hasPreDestroy(c, w), Do: func(ctx context.Context) error {

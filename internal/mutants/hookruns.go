@@ -52,7 +52,7 @@ var hookRuns = []mutation{
 	{
 		desc: "a file may use variables that nothing supplies yet", test: "TestParseRejectsHooks",
 		file: "workload/names.go",
-		old:  `isOurs && r.IsSupplied() {`,
+		old:  `isOurs && slices.ContainsFunc(s.on, r.IsSuppliedAt) {`,
 		new:  `isOurs {`,
 	},
 	{
@@ -78,9 +78,11 @@ var hookRuns = []mutation{
 	},
 	{
 		desc: "a removal does not wait for the commands of event hooks", test: "TestRemovalAwaitsCommands", pkg: "delivery",
-		file: "hooks/runner/recover.go",
-		old:  `if !run.Kind.Rule().InContainer || s.Ends`,
-		new:  `if !run.Kind.Rule().InContainer || run.Event != "" || s.Ends`,
+		file: "hooks/runner/runner.go",
+		old: `	if s.EventCommands {
+`,
+		new: `	if s.EventCommands && false {
+`,
 	},
 	{
 		desc: "a container is destroyed because its flow was canceled while a command ran", test: "TestCanceledFlowTaintsNothing",
@@ -100,8 +102,8 @@ var hookRuns = []mutation{
 	{
 		desc: "a claim that is resumed skips post_start hooks that the file does not have any more", test: "TestCrashBeforeHooksAreRemoved", pkg: "claim",
 		file: "claim/steps.go",
-		old:  `	return a.started[hooks.PostStart] || a.restarted && len(a.w.Hooks[hooks.PostStart]) > 0`,
-		new:  `	return (a.started[hooks.PostStart] || a.restarted) && len(a.w.Hooks[hooks.PostStart]) > 0`,
+		old:  `	return a.started[hooks.PostStart] || a.restarted && (len(a.w.Hooks[hooks.PostStart]) > 0 || a.w.ImageHooks)`,
+		new:  `	return (a.started[hooks.PostStart] || a.restarted) && (len(a.w.Hooks[hooks.PostStart]) > 0 || a.w.ImageHooks)`,
 	},
 	{
 		desc: "an attempt starts before that is recorded", test: "TestRecorderErrors",
@@ -110,10 +112,10 @@ var hookRuns = []mutation{
 		return outcome{}, fmt.Errorf("record the start of hook %q: %w", h.Name, err)
 	}
 	x := r.executors.Of(h.Action.Kind())
-	res := recovered(run, func() Result { return x.Execute(ctx, newAttempt(h, run, s, src)) })
+	res := x.Execute(ctx, newAttempt(h, run, s, src))
 `,
 		new: `	x := r.executors.Of(h.Action.Kind())
-	res := recovered(run, func() Result { return x.Execute(ctx, newAttempt(h, run, s, src)) })
+	res := x.Execute(ctx, newAttempt(h, run, s, src))
 	if err := r.recorder.RunStarted(ctx, run); err != nil {
 		return outcome{}, fmt.Errorf("record the start of hook %q: %w", h.Name, err)
 	}
@@ -142,8 +144,8 @@ var hookRuns = []mutation{
 	{
 		desc: "a panic of an executor is not recovered", test: "TestExecutorPanics",
 		file: "hooks/runner/executor.go",
-		old:  `		if p := recover(); p != nil {`,
-		new:  `		if p := error(nil); p != nil {`,
+		old:  `	p := recover()`,
+		new:  `	p := any(nil)`,
 	},
 	{
 		desc: "the reason of a skip is lost", test: "TestStatusErrorIsReported",
@@ -210,8 +212,8 @@ var hookRuns = []mutation{
 	{
 		desc: "a hook that was started by an earlier server runs again", test: "TestResumePriorRuns",
 		file: "hooks/runner/attempts.go",
-		old:  `return x.WaitResult(ctx, queryOf(h, run))`,
-		new:  `return x.Execute(ctx, queryOf(h, run))`,
+		old:  `return x.WaitResult(ctx, a)`,
+		new:  `return x.Execute(ctx, a)`,
 	},
 	{
 		desc: "an outcome is requested only for as long as the attempt could have lasted", test: "TestSkipWaitsForEngine",

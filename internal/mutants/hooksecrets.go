@@ -118,8 +118,8 @@ var hookSecrets = []mutation{
 	{
 		desc: "everybody may have a secret without a limit in a file", test: "TestSecretWithoutLimit",
 		file: "hooks/request/secrets.go",
-		old:  `limit: limit, isLimited: true}`,
-		new:  `limit: limit}`,
+		old:  `limit: string(limit), isLimited: true}`,
+		new:  `limit: string(limit)}`,
 	},
 	{
 		desc: "an empty limit is no limit", test: "TestSecretWithoutLimit",
@@ -135,15 +135,15 @@ var hookSecrets = []mutation{
 	},
 	{
 		desc: "a pipe blocks an attempt", test: "TestSecretIsFile",
-		file: "hooks/request/secrets.go",
-		old:  `os.O_RDONLY|syscall.O_NONBLOCK`,
-		new:  `os.O_RDONLY|syscall.O_NOCTTY`,
+		pkg: "hooks/request", file: "internal/regular/regular.go",
+		old: `os.O_RDONLY|syscall.O_NONBLOCK`,
+		new: `os.O_RDONLY|syscall.O_NOCTTY`,
 	},
 	{
 		desc: "a secret is read from a pipe", test: "TestSecretIsFile",
-		file: "hooks/request/secrets.go",
-		old:  `	} else if !info.Mode().IsRegular() {`,
-		new:  `	} else if info.Mode().IsDir() {`,
+		pkg: "hooks/request", file: "internal/regular/regular.go",
+		old: `if err == nil && !info.Mode().IsRegular() {`,
+		new: `if err == nil && info.Mode().IsDir() {`,
 	},
 	{
 		desc: "a limit has classes of characters", test: "TestSecretLimit",

@@ -52,16 +52,20 @@ var groups = []group{
 	{"Destruction by force", forces},
 	{"pool: recovery from failures, and fairness between pools", recoveries},
 	{"Events and those who follow them", events},
-	{"hooks", hookRuns},
+	{"Events and activities of tenants' programs", published},
+	{"hooks", slices.Concat(hookRuns, imageHooks)},
 	{"Requests of hooks", slices.Concat(hookRequests, hookSecrets)},
 	{"hooks/variables", variableRows},
 	{"Workload files", workloadFiles},
 	{"Tools for authors of hooks", tools},
 	{"store", stores},
 	{"Deliveries", slices.Concat(deliveries, deliveryFlows, deliveryStores)},
+	{"Waits", waits},
+	{"Memory", slices.Concat(memories, memoryRows)},
 	{"membership", memberships},
 	{"Retries and queues", queues},
 	{"The program in containers, and sessions with it", shims},
+	{"Requests from inside a container", insideRequests},
 }
 
 func main() {

@@ -63,9 +63,9 @@ var pools = []mutation{
 	{
 		desc: "a stopping server cancels pre_destroy", test: "TestPreDestroySurvivesShutdown",
 		file: "hooks/runner/runner.go", pkg: "pool",
-		old: `	if !rule.Aborts {
+		old: `	if !rule.Aborts && !rule.OfWait {
 		ctx =`,
-		new: `	if !rule.Aborts && ctx.Err() != nil {
+		new: `	if !rule.Aborts && !rule.OfWait && ctx.Err() != nil {
 		ctx =`,
 	},
 	{
@@ -171,6 +171,18 @@ var pools = []mutation{
 		file: "pool/reaper.go",
 		old:  `Backoff: engineRetries,`,
 		new:  `Backoff: storeRetries,`,
+	},
+	{
+		desc: "the event of a destruction does not have the state before", test: "TestDestroyingHasPreviousState",
+		file: "pool/transition.go",
+		old:  `PreviousState: string(c.State)`,
+		new:  `PreviousState: ""`,
+	},
+	{
+		desc: "room is made for a claim that has its container", test: "TestServedClaimMakesNoRoom",
+		file: "pool/filler.go",
+		old:  `	d.missing -= d.served`,
+		new:  `	d.missing -= 0`,
 	},
 	{
 		desc: "a container in creation by a terminated server is not destroyed", test: "TestInterruptedCreateIsDestroyed",

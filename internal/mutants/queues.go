@@ -70,6 +70,18 @@ var queues = []mutation{
 		new:  `q.turns = slices.Insert(q.turns, 0, g) // its`,
 	},
 	{
+		desc: "owners take no turns", test: "TestOwnersShareSlots",
+		file: "internal/workqueue/workqueue.go",
+		old:  `n < fewest && q.hasSlot`,
+		new:  `fewest == slots && q.hasSlot`,
+	},
+	{
+		desc: "a finished execution counts for its owner", test: "TestOwnersShareSlots",
+		file: "internal/workqueue/workqueue.go",
+		old:  `	if q.owners[g.owner]--; q`,
+		new:  `	if q`,
+	},
+	{
 		desc: "one group can use all slots", test: "TestSlowGroupDoesNotDelayOthers",
 		file: "internal/workqueue/workqueue.go",
 		old:  ` && isBelow(g.usage.running, o.PerGroup) &&`,

@@ -290,4 +290,22 @@ var releases = []mutation{
 		old:  `		op.exitCode = op.readExitCode(ctx)`,
 		new:  `		op.exitCode = nil`,
 	},
+	{
+		desc: "the first release reads the records of earlier ones", test: "TestNoHooksReadNothing",
+		file: "release/steps.go",
+		old:  `	subject.NoPriorRuns = op.isFirst`,
+		new:  `	subject.NoPriorRuns = false`,
+	},
+	{
+		desc: "a new claim reads the records of earlier ones", test: "TestNoHooksReadNothing", pkg: "release",
+		file: "claim/steps.go",
+		old:  `	subject.NoPriorRuns = a.started == nil`,
+		new:  `	subject.NoPriorRuns = false`,
+	},
+	{
+		desc: "a creation reads the records of earlier ones", test: "TestNoHooksReadNothing", pkg: "release",
+		file: "pool/provisioner.go",
+		old:  `, NoPriorRuns: true}`,
+		new:  `}`,
+	},
 }

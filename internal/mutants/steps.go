@@ -53,13 +53,13 @@ var steps = []mutation{
 	{
 		desc: "the event of a release has no warnings", test: "TestUploadAfterFailedPreRelease",
 		file: "release/steps.go",
-		old:  `Warnings: op.warnings, Timings: op.flow.Timings,`,
-		new:  `Timings: op.flow.Timings,`,
+		old:  `Warnings: op.warnings, Timings: op.flow.Timings}`,
+		new:  `Timings: op.flow.Timings}`,
 	},
 	{
 		desc: "the output of a hook is dropped", test: "TestRunRecordIsComplete",
-		file: "hooks/runner/attempts.go",
-		old: `	run.Stdout, run.Stderr = res.Stdout, res.Stderr
+		file: "hooks/runner/executor.go",
+		old: `	r.Stdout, r.Stderr = res.Stdout, res.Stderr
 `,
 	},
 	{

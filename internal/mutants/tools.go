@@ -66,8 +66,8 @@ var tools = []mutation{
 		old: `		if p.Fence, err = permitCommand(t, r); err != nil {
 			return err
 		}
-		return addRun(t, r)`,
-		new: `		return addRun(t, r)`,
+		if err := checkNoTest(`,
+		new: `		if err := checkNoTest(`,
 	},
 	{
 		desc: "a release does not end a test", test: "TestLiveTestAndRelease",
@@ -94,16 +94,91 @@ var tools = []mutation{
 		new:  `,`,
 	},
 	{
+		desc: "tests of a claim overlap on two servers", test: "TestLiveTestsDoNotOverlap", pkg: "delivery",
+		file: "store/deliveries.go",
+		old: `		if err := checkNoTest(t, r.Claim); err != nil {
+			return err
+		}
+`,
+		new: ``,
+	},
+	{
+		desc: "a test begins between two hooks of another", test: "TestLiveTestIsWhole",
+		file: "delivery/livetest.go",
+		old:  `	s.tested[claim] = true`,
+		new:  ``,
+	},
+	{
+		desc: "what a test captured is used by other hooks", test: "TestLiveTestCaptures",
+		file: "delivery/livetest.go",
+		old:  `	run.Values = nil`,
+		new:  ``,
+	},
+	{
+		desc: "a test has no node", test: "TestNodeOfTest",
+		file: "hooks/runner/preview.go",
+		old:  `	if s.node, err = r.nodeOf(ctx, []hooks.Hook{h}, s); err != nil {`,
+		new:  `	if err != nil {`,
+	},
+	{
 		desc: "a test continues after a failure that ends the point", test: "TestLiveTest",
 		file: "delivery/livetest.go",
 		old:  `case run.State != hooks.Succeeded && !continues(h):`,
 		new:  `case run.State == hooks.Unknown && !continues(h):`,
 	},
 	{
+		desc: "a pipe in a directory blocks validate", test: "TestValidatePipes",
+		file: "cmd/hostler/validate_files.go",
+		old:  `v.checkFile(name, read))`,
+		new:  `v.checkFile(name, func(name string) ([]byte, error) { _ = read; return readFile(v.in, name) }))`,
+	},
+	{
 		desc: "guards do not enforce a pattern", test: "TestDestructive",
 		file: "hooks/lint/rules.go",
 		old:  `{"mkfs", Forbidden, true,`,
 		new:  `{"mkfs", Forbidden, false,`,
+	},
+	{
+		desc: "variables in JSON in single quotes are not noted", test: "TestAdvice",
+		file: "hooks/lint/advice.go",
+		old:  `		if w == nil || !jsonRegexp`,
+		new:  `		if w != nil || !jsonRegexp`,
+	},
+	{
+		desc: "programs with variables of their own have notes", test: "TestAdvice",
+		file: "hooks/lint/advice.go",
+		old:  `slices.Contains(withVariables, path`,
+		new:  `slices.Contains(withVariables[3:], path`,
+	},
+	{
+		desc: "a dry run has no example of a wait", test: "TestWait",
+		file: "hooks/dryrun/dryrun.go",
+		old:  `Wait: runner.SampleWait(p, d.sample)}`,
+		new:  `Wait: runner.SampleWait(hooks.PreStart, d.sample)}`,
+	},
+	{
+		desc: "a dry run of a point of a claim has no source", test: "TestClaimSource",
+		file: "hooks/dryrun/dryrun.go",
+		old:  `		s.Source = d.sample("CLAIM_SOURCE", "fresh")`,
+		new:  `		s.Source = ""`,
+	},
+	{
+		desc: "names with a dollar in JSON are noted", test: "TestAdvice",
+		file: "hooks/lint/advice.go",
+		old:  `dollarNameRegexp.ReplaceAllString(q.Value, "")`,
+		new:  `q.Value`,
+	},
+	{
+		desc: "a dry run has no example of an event of a wait", test: "TestWait",
+		file: "hooks/dryrun/dryrun.go",
+		old:  `sampleData(types[0])))`,
+		new:  `sampleData("")))`,
+	},
+	{
+		desc: "a test in a container has no example of a wait", test: "TestWaitOfTest",
+		file: "hooks/runner/preview.go",
+		old:  `	if s.Wait == nil {`,
+		new:  `	if s.Wait != nil {`,
 	},
 	{
 		desc: "long options cannot be abbreviated", test: "TestForbidden",
@@ -140,6 +215,20 @@ var tools = []mutation{
 		file: "hooks/lint/wrappers.go",
 		old:  `if j.depth >= maxDepth {`,
 		new:  `if j.depth > 99*maxDepth {`,
+	},
+	{
+		desc: "the options of a command are those of each program that starts it", test: "TestNesting",
+		file: "hooks/lint/wrappers.go",
+		old: `			own = own[:len(own)-len(rest)]
+`,
+		new: `			_ = rest
+`,
+	},
+	{
+		desc: "runuser starts a command also without a user", test: "TestForbidden",
+		file: "hooks/lint/wrappers.go",
+		old:  `return o.has("u") || o.long("user")`,
+		new:  `return o.has("u") || true`,
 	},
 	{
 		desc: "a shell that understands more is not considered", test: "TestLanguages",

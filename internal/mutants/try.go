@@ -73,7 +73,7 @@ func try(ctx context.Context, m mutation) result {
 	if _, failed := errors.AsType[*exec.ExitError](err); err != nil && !failed {
 		return result{err: err}
 	}
-	return parseResult(string(text), err == nil)
+	return parseResult(string(text), err == nil, m.test)
 }
 
 // overlay writes the mutated file and the overlay configuration for the
@@ -110,8 +110,9 @@ var testNames = []*regexp.Regexp{
 	regexp.MustCompile(`\.(Test[A-Z]\w*)[.(]`),
 }
 
-// parseResult returns the test that failed.
-func parseResult(text string, passed bool) result {
+// parseResult returns the test that failed. only is the one that was run, "" for
+// several: a panic in a goroutine that it started does not name it.
+func parseResult(text string, passed bool, only string) result {
 	switch {
 	case strings.Contains(text, "no tests to run"):
 		return result{err: errors.New("its test does not exist")}
@@ -122,6 +123,9 @@ func parseResult(text string, passed bool) result {
 		if found := line.FindStringSubmatch(text); found != nil {
 			return result{test: found[1]}
 		}
+	}
+	if only != "" && strings.HasPrefix(text, "panic: ") {
+		return result{test: only}
 	}
 	return result{err: fmt.Errorf("no failed test found in: %s", text[max(0, len(text)-2000):])}
 }

@@ -43,11 +43,13 @@ func TestParseResult(t *testing.T) {
 		"panic: test timed out after 3m0s\n\trunning tests:\n\t\tTestB (3m0s)\n":                     "TestB",
 		"panic: no\n\ngithub.com/hostler/hostler/claim_test.TestC.func1(0x35a35927fb08)\n\tx.go:1\n": "TestC",
 	} {
-		require.Equal(t, result{test: want}, parseResult(text, false))
+		require.Equal(t, result{test: want}, parseResult(text, false, ""))
 	}
-	require.Equal(t, result{}, parseResult("PASS\n", true))
-	require.Error(t, parseResult("testing: warning: no tests to run\nPASS\n", true).err)
-	require.Error(t, parseResult("exit status 2", false).err)
+	require.Equal(t, result{}, parseResult("PASS\n", true, ""))
+	require.Error(t, parseResult("testing: warning: no tests to run\nPASS\n", true, "TestD").err)
+	require.Error(t, parseResult("exit status 2", false, "TestD").err)
+	require.Error(t, parseResult("panic: no\n", false, "").err)
+	require.Equal(t, result{test: "TestD"}, parseResult("panic: no\n\ngoroutine 26 [running]:\n", false, "TestD"))
 }
 
 // Every mutation has a description, a text that occurs once in its file, and a

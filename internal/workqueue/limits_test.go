@@ -71,6 +71,45 @@ func TestGroupsTakeTurns(t *testing.T) {
 	})
 }
 
+// A slot that becomes free is for the owner with the fewest executions, however
+// many groups of another one wait for theirs.
+func TestOwnersShareSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := New(Options[string]{Group: func(key string) string { return key }, Owner: func(key string) string { return key[:1] }})
+		for i := range 9 {
+			q.Add(fmt.Sprint("a", i))
+		}
+		var order []string
+		var mu sync.Mutex
+		unblock := make(chan struct{})
+		start(t, q, 4, func(_ context.Context, task *Task[string]) error {
+			mu.Lock()
+			order = append(order, task.Key)
+			mu.Unlock()
+			<-unblock
+			return nil
+		})
+		synctest.Wait()
+		for _, key := range []string{"b1", "b2", "b3", "c1", "c2"} {
+			q.Add(key)
+		}
+		for range 6 {
+			unblock <- struct{}{}
+			synctest.Wait()
+		}
+		owners := ""
+		for _, key := range order {
+			owners += key[:1]
+		}
+		require.Equal(t, "aaaabcaabc", owners)
+		close(unblock)
+		synctest.Wait()
+		require.Len(t, order, 14)
+		requireEmpty(t, q)
+		require.Empty(t, q.owners)
+	})
+}
+
 // A group gets at most its limit of slots, and the reserved ones are for groups
 // without an execution.
 func TestLimits(t *testing.T) {

@@ -69,8 +69,7 @@ func (t *Task[K]) finish(err error) {
 		q.total.parked--
 		t.group.usage.parked--
 	} else {
-		q.total.running--
-		t.group.usage.running--
+		q.free(t.group)
 	}
 	q.tidy(t.group)
 	if !t.detached {
@@ -119,9 +118,8 @@ func (t *Task[K]) Park() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	t.parked = true
-	q.total.running--
+	q.free(t.group)
 	q.total.parked++
-	t.group.usage.running--
 	t.group.usage.parked++
 	q.signal()
 }

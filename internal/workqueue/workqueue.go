@@ -14,6 +14,10 @@ import (
 type Options[K comparable] struct {
 	// Group returns the group of a key; nil: all keys are of one group.
 	Group func(K) string
+	// Owner returns the owner of a key's group; nil: all groups are of one owner. Of
+	// the groups that may start an execution, one of the owner with the fewest
+	// executions does.
+	Owner func(K) string
 	// PerGroup is how many executions of one group run at once.
 	PerGroup int
 	// Reserved is how many slots only groups without an execution may use.
@@ -37,6 +41,7 @@ type Queue[K comparable] struct {
 	delayed timeline[K]          // the items whose time has not come
 	groups  map[string]*group[K] // those with ready items or executions
 	turns   []*group[K]          // those with ready items, the next one first
+	owners  map[string]int       // running executions of those that have any
 	total   usage
 	added   int // number of items that were put into delayed
 }
@@ -56,6 +61,7 @@ type item[K comparable] struct {
 // group is what is ready and what is executed of one group.
 type group[K comparable] struct {
 	name  string
+	owner string
 	ready []*item[K]
 	usage usage
 }
@@ -68,12 +74,15 @@ func New[K comparable](o Options[K]) *Queue[K] {
 	if o.Group == nil {
 		o.Group = func(K) string { return "" }
 	}
+	if o.Owner == nil {
+		o.Owner = func(K) string { return "" }
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Queue[K]{
 		options: o, changed: make(chan struct{}, 1),
-		items: map[K]*item[K]{}, groups: map[string]*group[K]{},
+		items: map[K]*item[K]{}, groups: map[string]*group[K]{}, owners: map[string]int{},
 	}
 }
 
@@ -152,7 +161,7 @@ func (q *Queue[K]) take(slots int) (*Task[K], time.Time) {
 		heap.Pop(&q.delayed)
 		q.makeReady(i)
 	}
-	at := slices.IndexFunc(q.turns, func(g *group[K]) bool { return q.hasSlot(g, slots) })
+	at := q.nextTurn(slots)
 	if at < 0 {
 		return nil, next
 	}
@@ -166,6 +175,7 @@ func (q *Queue[K]) take(slots int) (*Task[K], time.Time) {
 	i.ready, i.waits, i.running = nil, false, true
 	g.usage.running++
 	q.total.running++
+	q.owners[g.owner]++
 	return &Task[K]{Key: i.key, queue: q, item: i, group: g}, next
 }
 
@@ -174,7 +184,7 @@ func (q *Queue[K]) makeReady(i *item[K]) {
 	name := q.options.Group(i.key)
 	g := q.groups[name]
 	if g == nil {
-		g = &group[K]{name: name}
+		g = &group[K]{name: name, owner: q.options.Owner(i.key)}
 		q.groups[name] = g
 	}
 	if len(g.ready) == 0 {
@@ -184,12 +194,35 @@ func (q *Queue[K]) makeReady(i *item[K]) {
 	i.ready = g
 }
 
+// nextTurn returns the index of the group that starts the next execution, or -1.
+func (q *Queue[K]) nextTurn(slots int) int {
+	next, fewest := -1, slots
+	for at, g := range q.turns {
+		if n := q.owners[g.owner]; n < fewest && q.hasSlot(g, slots) {
+			next, fewest = at, n
+		}
+		if fewest == 0 {
+			break // no owner has fewer, or there is no slot
+		}
+	}
+	return next
+}
+
 // hasSlot reports whether an execution of the group may start.
 func (q *Queue[K]) hasSlot(g *group[K], slots int) bool {
 	o, free := q.options, slots-q.total.running
 	isBelow := func(n, limit int) bool { return limit == 0 || n < limit }
 	return free > 0 && (g.usage.running == 0 || free > o.Reserved) && isBelow(g.usage.running, o.PerGroup) &&
 		isBelow(q.total.parked, o.Parked) && isBelow(g.usage.parked, o.ParkedPerGroup)
+}
+
+// free frees the slot of an execution of the group.
+func (q *Queue[K]) free(g *group[K]) {
+	q.total.running--
+	g.usage.running--
+	if q.owners[g.owner]--; q.owners[g.owner] == 0 {
+		delete(q.owners, g.owner)
+	}
 }
 
 // tidy removes what is kept of a group that has no ready items any more.

@@ -30,6 +30,9 @@ func (s *Scheduler) listIdle(ctx context.Context) (time.Time, error) {
 	}
 	s.window.record(now)
 	idle, next, err := s.listActive(ctx, now, records, idleTTL, func(c claim.Claim, ttl time.Duration) time.Time {
+		if c.Waits > 0 {
+			return now.Add(ttl) // the end of a wait is activity
+		}
 		return s.window.releaseAt(s.claims.LastSeen(c).Add(ttl), ttl)
 	})
 	for _, c := range idle {
@@ -66,7 +69,7 @@ func (s *Scheduler) releaseIfIdle(ctx context.Context, c claim.Claim, now time.T
 	}
 	ttl := idleTTL(w)
 	s.window.record(now)
-	if ttl <= 0 || s.window.releaseAt(s.claims.LastSeen(c).Add(ttl), ttl).After(now) {
+	if ttl <= 0 || c.Waits > 0 || s.window.releaseAt(s.claims.LastSeen(c).Add(ttl), ttl).After(now) {
 		return nil
 	}
 	if changed, err := s.stateChangedSince(ctx, c, now.Add(-ttl)); changed || err != nil {
@@ -74,7 +77,9 @@ func (s *Scheduler) releaseIfIdle(ctx context.Context, c claim.Claim, now time.T
 	}
 	// The tenant may have been active in the meantime: the release may have
 	// waited for a slot, and the scan may have recorded activity.
-	idle := func(c claim.Claim) bool { return c.State == claim.Active && !s.claims.LastSeen(c).Add(ttl).After(now) }
+	idle := func(c claim.Claim) bool {
+		return c.State == claim.Active && c.Waits == 0 && !s.claims.LastSeen(c).Add(ttl).After(now)
+	}
 	c, err = s.store.Claim(ctx, c.ID)
 	if err != nil || !idle(c) {
 		return err

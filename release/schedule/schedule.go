@@ -70,7 +70,8 @@ func New(store claim.Store, claims *claim.Service, pools *pool.Pools, rt runtime
 // their pool, retries failed releases, and uploads the state of claims at their
 // workloads' intervals, until ctx ends. One server is enough for it. These
 // count as activity: the claim becoming active, a repeated claim by the tenant,
-// Touch, and a change of the files of the tenant's state. Other processes in
+// Touch, an activity that its program reports (as package publish specifies), and a
+// change of the files of the tenant's state. Other processes in
 // the container and reads of the claim do not count: they are not evidence of
 // the tenant.
 func (s *Scheduler) Run(ctx context.Context) error {

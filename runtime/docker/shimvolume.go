@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path"
 	"strings"
 	"time"
@@ -124,9 +125,19 @@ func (r *Runtime) sweepCopyHelpers(ctx context.Context, age time.Duration) error
 	return nil
 }
 
-// isShimComplete reports whether the volume holds the shim, byte for byte.
+// isShimComplete reports whether the volume holds the shim, byte for byte, and its
+// copy for the container's processes.
 func (r *Runtime) isShimComplete(ctx context.Context, helperID string) (bool, error) {
-	content, _, err := r.api.CopyFromContainer(ctx, helperID, shim.BinaryPath)
+	complete, err := r.hasShim(ctx, helperID, shim.BinaryPath, shim.FileMode)
+	if err != nil || !complete {
+		return false, err
+	}
+	return r.hasShim(ctx, helperID, shim.AskBinaryPath, shim.AskFileMode)
+}
+
+// hasShim reports whether the volume holds the program at a path with a mode.
+func (r *Runtime) hasShim(ctx context.Context, helperID, path string, mode fs.FileMode) (bool, error) {
+	content, _, err := r.api.CopyFromContainer(ctx, helperID, path)
 	if cerrdefs.IsNotFound(err) {
 		return false, nil
 	}
@@ -143,28 +154,34 @@ func (r *Runtime) isShimComplete(ctx context.Context, helperID string) (bool, er
 	if _, err := io.Copy(sum, files); err != nil {
 		return false, fmt.Errorf("read the shim back: %w", r.apiError(ctx, err))
 	}
-	return header.FileInfo().Mode().Perm() == shim.FileMode && hex.EncodeToString(sum.Sum(nil)) == r.shim.hash, nil
+	return header.FileInfo().Mode().Perm() == mode && hex.EncodeToString(sum.Sum(nil)) == r.shim.hash, nil
 }
 
 // shimArchive returns what is mounted at shim.Mount: the mount points of
 // shim.RunDir and shim.StateDir, whose mode some engines apply to what they
-// mount there, and the program, under a temporary name and then a link of the
-// final name. The engine creates the link last, so that the program is either
-// missing or complete, however many servers fill the volume concurrently and
+// mount there, and the program and its copy for the container's processes, each
+// under a temporary name and then a link of the final name. The engine creates
+// the link to the program last, so that both are either missing or complete, however many servers fill the volume concurrently and
 // wherever one of them is killed.
 func shimArchive(content []byte) (io.Reader, error) {
 	var buf bytes.Buffer
 	w := tar.NewWriter(&buf)
 	bin, run, state := inVolume(shim.BinDir), inVolume(shim.RunDir), inVolume(shim.StateDir)
-	part, file := path.Join(bin, "part-"+rand.Text()), path.Join(bin, shim.BinaryName)
 	err := errors.Join(
 		w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: bin + "/", Mode: 0o755}),
 		w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: run + "/", Mode: 0o700}),
-		w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: state + "/", Mode: 0o700}),
-		w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: part, Mode: shim.FileMode, Size: int64(len(content))}),
-		errOnly(w.Write(content)),
-		w.WriteHeader(&tar.Header{Typeflag: tar.TypeLink, Name: file, Linkname: part, Mode: shim.FileMode}),
-		w.Close())
+		w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: state + "/", Mode: 0o700}))
+	for _, file := range []struct {
+		name string
+		mode int64
+	}{{shim.AskBinaryName, shim.AskFileMode}, {shim.BinaryName, shim.FileMode}} {
+		part := path.Join(bin, "part-"+rand.Text())
+		err = errors.Join(err,
+			w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: part, Mode: file.mode, Size: int64(len(content))}),
+			errOnly(w.Write(content)),
+			w.WriteHeader(&tar.Header{Typeflag: tar.TypeLink, Name: path.Join(bin, file.name), Linkname: part, Mode: file.mode}))
+	}
+	err = errors.Join(err, w.Close())
 	if err != nil {
 		return nil, fmt.Errorf("pack the shim: %w", err)
 	}

@@ -54,7 +54,7 @@ func TestRuntimeContractGVisor(t *testing.T) {
 		// gVisor lists neither System V objects nor message queues, which outlive
 		// processes, does not record when a file is written through a mapping, and
 		// lets root create control groups. Its control groups count no kills.
-		Limitations: runtimetest.Limitations{WipeUnverifiable: true, ReadableIOCounters: true, NoOOMCounter: true},
+		Limitations: runtimetest.Limitations{WipeUnverifiable: true, ReadableIOCounters: true, NoOOMCounter: true, NoImageHooks: true},
 	})
 }
 

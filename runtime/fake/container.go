@@ -38,7 +38,10 @@ type container struct {
 	runs        map[string]*run // by RunID
 	runIDs      []string        // of runs, oldest first
 	log         log
-	stopAt      time.Time // when a Destroy asked the main process to exit
+	server      *requestServer            // of its requests; nil if there is none
+	commands    map[string]*requestServer // of those of commands, by RunID
+	lost        chan struct{}             // closed when the container exits; nil before the first server
+	stopAt      time.Time                 // when a Destroy asked the main process to exit
 }
 
 func newContainer(spec runtime.Spec, host string, speaks runtime.Protocols, onExit func(runtime.Exit)) *container {
@@ -47,7 +50,7 @@ func newContainer(spec runtime.Spec, host string, speaks runtime.Protocols, onEx
 		spec: spec, user: user, userErr: err, host: host, protocol: speaks.Format(), program: speaks.Current, onExit: onExit,
 		state: runtime.Created, files: newTree(spec, user),
 		procs: make(map[int]*Proc), nextPID: firstPID,
-		active: make(map[*run]bool), runs: make(map[string]*run),
+		active: make(map[*run]bool), runs: make(map[string]*run), commands: make(map[string]*requestServer),
 	}
 }
 
@@ -104,6 +107,7 @@ func (c *container) newMain(rt *Runtime) (*Proc, error) {
 // other processes are killed. The caller holds the lock.
 func (c *container) handleExit(code int) {
 	c.state, c.code = runtime.Exited, code
+	c.loseServers()
 	c.killAll()
 	c.clearRuns()
 	c.files.resetTmpfs()
@@ -138,6 +142,7 @@ func (c *container) remove() {
 		return // its exit was reported
 	}
 	c.state = runtime.Exited
+	c.loseServers()
 	c.killAll()
 	c.onExit(runtime.Exit{ID: c.spec.ID, Time: time.Now()})
 }

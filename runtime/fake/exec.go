@@ -20,6 +20,7 @@ func (rt *Runtime) Exec(ctx context.Context, id string, cmd runtime.Command) (ru
 		if err != nil {
 			return err
 		}
+		defer c.serveCommand(ctx, cmd)()
 		var cancelled atomic.Bool
 		defer context.AfterFunc(ctx, func() { r.cancel(&cancelled) })()
 		if leader != nil {
@@ -57,6 +58,7 @@ func (rt *Runtime) WaitResult(ctx context.Context, id string, cmd runtime.Comman
 		case !ok:
 			return runtime.ErrUnknownRun
 		}
+		defer c.serveCommand(ctx, cmd)()
 		select {
 		case <-r.done:
 		case <-ctx.Done():
@@ -72,6 +74,7 @@ func (rt *Runtime) WaitResult(ctx context.Context, id string, cmd runtime.Comman
 
 // run is one command, from its start until all its processes have exited.
 type run struct {
+	id        string
 	c         *container
 	grace     time.Duration
 	limits    runtime.ProcessLimits
@@ -114,7 +117,7 @@ func (c *container) begin(rt *Runtime, cmd runtime.Command) (*run, *Proc, error)
 	if err := c.admit(cmd.Fence); err != nil {
 		return nil, nil, err
 	}
-	r := &run{c: c, grace: runtime.DefaultGrace, limits: cmd.Limits, allExited: make(chan struct{}), done: make(chan struct{})}
+	r := &run{id: cmd.RunID, c: c, grace: runtime.DefaultGrace, limits: cmd.Limits, allExited: make(chan struct{}), done: make(chan struct{})}
 	if cmd.Grace != nil {
 		r.grace = *cmd.Grace
 	}
@@ -126,7 +129,11 @@ func (c *container) begin(rt *Runtime, cmd runtime.Command) (*run, *Proc, error)
 		leader.Args = append(slices.Clip(cmd.Args), scriptPath)
 	}
 	leader.Stdout, leader.Stderr = &pipe{leader, &r.stdout}, &pipe{leader, &r.stderr}
-	if err := c.prepare(rt, leader, cmd.User, cmd.Environment); err != nil {
+	err := rt.checkImageHook(leader, cmd.Digest)
+	if err == nil {
+		err = c.prepare(rt, leader, cmd.User, cmd.Environment)
+	}
+	if err != nil {
 		r.err = err
 		close(r.done)
 		c.rememberRun(cmd.RunID, r)

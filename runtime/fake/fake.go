@@ -41,6 +41,7 @@ type Runtime struct {
 	containers map[string]*container
 	foreign    map[string]bool // names in use by containers of other owners
 	programs   map[string]Program
+	imageHooks runtime.ImageHooks
 	protocols  runtime.Protocols
 }
 
@@ -52,7 +53,7 @@ func New() *Runtime {
 		programs:   maps.Clone(builtin),
 		protocols:  runtime.Protocols{Oldest: 1, Current: 2},
 	}
-	rt.programs["sh"] = rt.shell
+	rt.programs["sh"], rt.programs[askPath] = rt.shell, askProgram
 	return rt
 }
 

@@ -98,6 +98,9 @@ func testprog(ctx context.Context, p *Proc) int {
 	if args[0] == "await" && len(args) > 1 { // it blocks on its caller's goroutine
 		return codeOf(p, await(ctx, p, args[1:]))
 	}
+	if args[0] == "ask" && len(args) > 3 { // likewise
+		return codeOf(p, askRequest(ctx, p, args[1:]))
+	}
 	c, ok := testprogCommands[args[0]]
 	if !ok || len(args)-1 < c.minArgs {
 		fmt.Fprintln(p.Stderr, "box: no such command, or too few arguments: "+args[0])

@@ -24,3 +24,15 @@ func TestCheckIsolation(t *testing.T) {
 		require.ErrorIs(t, r.Create(t.Context(), spec), runtime.ErrInvalid)
 	}
 }
+
+// There are no images, and thus no hooks of one. The reason is a warning.
+func TestNoImageHooks(t *testing.T) {
+	t.Parallel()
+	r := openRuntime(t, newDir(t))
+	require.NoError(t, r.Create(t.Context(), runtime.Spec{ID: "c", Command: []string{"x"}}))
+	found, err := r.ImageHooks(t.Context(), "c", []string{"post_start"}, 1)
+	require.NoError(t, err)
+	require.Empty(t, found.Hooks)
+	require.Contains(t, found.Refused[0], "no image")
+	require.NoError(t, r.Destroy(t.Context(), "c"))
+}

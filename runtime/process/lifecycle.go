@@ -53,6 +53,22 @@ func makeDirs(p containerPaths, spec runtime.Spec) error {
 	return os.MkdirAll(filepath.Dir(p.socketFile()), 0o700)
 }
 
+// linkAskProgram creates the program that the container's processes send requests
+// with: a link to the shim of this server, which also becomes their init.
+func (r *Runtime) linkAskProgram(p containerPaths) error {
+	if err := os.MkdirAll(p.askDir(), 0o755); err != nil {
+		return err
+	}
+	link := filepath.Join(p.askDir(), shim.AskBinaryName)
+	if err := os.Remove(link); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if os.Link(r.shim, link) == nil {
+		return nil
+	}
+	return os.Symlink(r.shim, link) // another filesystem, or another user's file
+}
+
 // resume starts the init of a container, unless it runs, and calls change.
 func (r *Runtime) resume(ctx context.Context, id string, change func(context.Context) error) error {
 	p, err := r.lookup(id)
@@ -81,6 +97,9 @@ func (r *Runtime) startInit(ctx context.Context, p containerPaths) error {
 			return err
 		}
 	}
+	if err := r.linkAskProgram(p); err != nil {
+		return unavailableError("link the program of requests", err)
+	}
 	env, err := r.environment(p, c.Spec)
 	if err != nil {
 		return err
@@ -103,7 +122,7 @@ func (r *Runtime) startInit(ctx context.Context, p containerPaths) error {
 func (r *Runtime) environment(p containerPaths, spec runtime.Spec) ([]string, error) {
 	config := shim.Config{
 		Args: spec.Command, User: spec.User, Root: p.rootDir(), Workdir: p.hostPath(spec.Workdir),
-		HostProcess: true, Socket: p.socketFile(), ExitFile: p.exitFile(),
+		HostProcess: true, Socket: p.socketFile(), AskSocket: filepath.Join(p.askDir(), "sock"), ExitFile: p.exitFile(),
 		Key:        shim.DeriveKey(r.secret, p.id),
 		StopSignal: runtime.StopSignal(spec.StopSignal), StopGrace: spec.StopGracePeriod,
 		FenceFile: p.fenceFile(),
@@ -122,6 +141,7 @@ func (r *Runtime) environment(p containerPaths, spec runtime.Spec) ([]string, er
 		env[name] = value
 	}
 	env[rootEnv] = p.rootDir()
+	env[shim.AskBinDirEnv], env[shim.AskSocketEnv] = p.askDir(), config.AskSocket
 	list := []string{settings}
 	for name, value := range env {
 		list = append(list, name+"="+value)

@@ -25,6 +25,12 @@ func (r *Runtime) Wipe(ctx context.Context, id string, fence int64) error {
 	return nil
 }
 
+// ImageHooks is runtime.Images.ImageHooks. There are no images, which is the reason.
+func (r *Runtime) ImageHooks(_ context.Context, id string, _ []string, _ int64) (runtime.ImageHooks, error) {
+	_, err := r.lookup(id)
+	return runtime.ImageHooks{Hooks: []runtime.ImageHook{}, Refused: []string{"the containers of this backend have no image"}}, err
+}
+
 // Status is runtime.Observer.Status.
 func (r *Runtime) Status(_ context.Context, id string) (runtime.Status, error) {
 	p, err := r.lookup(id)

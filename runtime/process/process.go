@@ -15,6 +15,8 @@
 //	                          workdir "/x" is root/x, HOSTLER_ROOT is its path
 //	containers/ID/run/sock    the socket of its init
 //	containers/ID/run/fence   the greatest fence it has received
+//	containers/ID/bin         what its processes send requests with: the program
+//	                          hostler and its socket
 //	containers/ID/log         the output of the main process
 //	containers/ID/exit        how the main process exited
 //	containers/ID.gone        it is being destroyed
@@ -115,6 +117,7 @@ func (p containerPaths) logFile() string       { return filepath.Join(p.dir, "lo
 func (p containerPaths) exitFile() string      { return filepath.Join(p.dir, "exit") }
 func (p containerPaths) socketFile() string    { return filepath.Join(p.dir, "run", "sock") }
 func (p containerPaths) fenceFile() string     { return filepath.Join(p.dir, "run", shim.FenceFileName) }
+func (p containerPaths) askDir() string        { return filepath.Join(p.dir, "bin") }
 func (p containerPaths) logMarkFile() string   { return filepath.Join(p.dir, "log-mark") }
 
 // hostPath returns the path on this machine of a path in the container.

@@ -63,7 +63,7 @@ func TestRuntimeContract(t *testing.T) {
 				runtimetest.Destroy(t, rt, spec.ID)
 			})
 		},
-		Limitations: runtimetest.Limitations{SingleUser: os.Geteuid() != 0, SharedHost: true, NoOOMCounter: true},
+		Limitations: runtimetest.Limitations{SingleUser: os.Geteuid() != 0, SharedHost: true, NoOOMCounter: true, NoImageHooks: true},
 	})
 }
 

@@ -1,7 +1,11 @@
 package runtimetest
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -52,8 +56,12 @@ func goBuild(pkg, name string) (string, error) {
 	if err != nil {
 		cache = os.TempDir()
 	}
-	dir := filepath.Join(cache, "hostler-test")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	root, err := moduleRoot()
+	if err != nil {
+		return "", err
+	}
+	dir, err := buildDir(filepath.Join(cache, "hostler-test"), root)
+	if err != nil {
 		return "", err
 	}
 	own := filepath.Join(dir, fmt.Sprintf("%s.%d", name, os.Getpid()))
@@ -64,4 +72,52 @@ func goBuild(pkg, name string) (string, error) {
 	}
 	path := filepath.Join(dir, name)
 	return path, os.Rename(own, path)
+}
+
+// rootFile has the path of the clone that a directory of programs is for.
+const rootFile = "root"
+
+// buildDir returns the directory below parent for the programs of a clone of the
+// module. Each clone has its own, because its programs may be of another commit.
+// The directories of clones that do not exist any more are removed.
+func buildDir(parent, root string) (string, error) {
+	sum := sha256.Sum256([]byte(root))
+	dir := filepath.Join(parent, hex.EncodeToString(sum[:8]))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(filepath.Join(dir, rootFile), []byte(root), 0o644); err != nil {
+		return "", err
+	}
+	others, err := filepath.Glob(filepath.Join(parent, "*", rootFile))
+	if err != nil {
+		return "", err
+	}
+	for _, name := range others {
+		of, err := os.ReadFile(name)
+		if err != nil || len(of) == 0 { // another process writes or removes it
+			continue
+		}
+		if _, err := os.Stat(string(of)); errors.Is(err, fs.ErrNotExist) {
+			if err := os.RemoveAll(filepath.Dir(name)); err != nil {
+				return "", err
+			}
+		}
+	}
+	return dir, nil
+}
+
+// moduleRoot returns the directory of go.mod: tests run in that of their package.
+func moduleRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		_, err := os.Stat(filepath.Join(dir, "go.mod"))
+		if !errors.Is(err, fs.ErrNotExist) || dir == filepath.Dir(dir) {
+			return dir, err
+		}
+		dir = filepath.Dir(dir)
+	}
 }

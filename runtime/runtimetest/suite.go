@@ -65,6 +65,8 @@ type Limitations struct {
 	// NoOOMCounter means that the kernel does not count the processes of a
 	// container that it has killed because the container ran out of memory.
 	NoOOMCounter bool
+	// NoImageHooks means that hooks of images are not listed, with a reason.
+	NoImageHooks bool
 	// NoProcesses means that commands are not processes: nothing can be killed
 	// from inside, and huge outputs are counted, not written.
 	NoProcesses bool
@@ -93,6 +95,7 @@ func Run(t *testing.T, h Harness) {
 		{"exec", execCases},
 		{"input", inputCases},
 		{"scripts", scriptCases},
+		{"image hooks", imageHookCases},
 		{"limits", limitCases},
 		{"output", outputCases},
 		{"killing", killCases},
@@ -104,6 +107,7 @@ func Run(t *testing.T, h Harness) {
 		{"files", fileCases},
 		{"recycling", recycleCases},
 		{"watch", watchCase},
+		{"requests", requestCases},
 		{"reach", shimProtectionCases},
 		{"reopen", reopenCase},
 	}

@@ -232,13 +232,16 @@ func (c *Channel) Read() (Frame, error) {
 	if err != nil {
 		return f, err
 	}
+	if f.Kind == KindRequest && size > c.local.maxRequestSize+overhead {
+		return Frame{}, protocolError("a request of %d bytes, at most %d are allowed", size, c.local.maxRequestSize)
+	}
 	if size <= streamHeaderSize+MaxData+overhead && streamKinds[f.Kind] {
 		f.buffer = c.getBuffer()
-		f.Body = (*f.buffer)[:size]
+		f.Body, err = (*f.buffer)[:size], readFull(c.stream, (*f.buffer)[:size])
 	} else {
-		f.Body = make([]byte, size)
+		f.Body, err = readBody(c.stream, size)
 	}
-	if err := readBody(c.stream, f.Body); err != nil {
+	if err != nil {
 		c.Release(f)
 		return Frame{}, err
 	}

@@ -97,6 +97,9 @@ type Config struct {
 	HostProcess bool `json:"shared,omitempty"`
 	// Socket is where init listens. Empty means SocketPath or AbstractSocket.
 	Socket string `json:"socket,omitempty"`
+	// AskSocket is where init listens for requests of the container's processes.
+	// Empty means the abstract socket AskSocket.
+	AskSocket string `json:"ask_socket,omitempty"`
 	// Key is the container's key, see DeriveKey. Init obeys a peer that has it.
 	Key []byte `json:"key"`
 	// ExitFile receives init's exit code when init exits. An init that waits for a

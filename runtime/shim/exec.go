@@ -31,13 +31,19 @@ func (s *Session) Exec(ctx context.Context, cmd runtime.Command) (runtime.Result
 	if err != nil {
 		return runtime.Result{}, err
 	}
-	return s.execute(ctx, run, Request{Op: OpRun, Run: &run, Fence: cmd.Fence})
+	defer s.serveCommand(ctx, run.RunID, cmd.Requests)()
+	return s.execute(ctx, run, Request{Op: OpRun, Run: &run, Fence: cmd.Fence, Requests: cmd.Requests != nil})
 }
 
 // WaitResult implements runtime.Execer.WaitResult, with the same bound as Exec.
 func (s *Session) WaitResult(ctx context.Context, cmd runtime.Command) (runtime.Result, error) {
 	run := withDefaults(cmd)
-	return s.execute(ctx, run, Request{Op: OpWaitResult, RunID: run.RunID})
+	request := Request{Op: OpWaitResult, RunID: run.RunID}
+	if request.Requests = cmd.Requests != nil; request.Requests {
+		request.Fence = cmd.Fence
+	}
+	defer s.serveCommand(ctx, run.RunID, cmd.Requests)()
+	return s.execute(ctx, run, request)
 }
 
 // execute sends the request for a run and waits for its outcome.
@@ -194,7 +200,9 @@ func (e *execution) attempt(ctx context.Context, c *sessionConn) (runtime.Result
 			return runtime.Result{}, err
 		}
 	}
-	out, err := c.Call(e.request)
+	request := e.request
+	request.Requests = request.Requests && c.version >= RequestsVersion
+	out, err := c.Call(request)
 	if errors.Is(err, errTooLarge) {
 		return runtime.Result{}, &runtime.StartError{
 			Reason: runtime.StartBadInput, Detail: "the command and its input are too large"}

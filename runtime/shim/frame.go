@@ -80,8 +80,7 @@ func ReadFrame(r io.Reader, limit int) (Frame, error) {
 	if err != nil {
 		return Frame{}, err
 	}
-	f.Body = make([]byte, size)
-	if err := readBody(r, f.Body); err != nil {
+	if f.Body, err = readBody(r, size); err != nil {
 		return Frame{}, err
 	}
 	return f, nil
@@ -100,7 +99,27 @@ func readHeader(r io.Reader, header []byte, limit int) (f Frame, size int, err e
 	return Frame{Kind: Kind(header[4])}, int(length), nil
 }
 
-func readBody(r io.Reader, body []byte) error {
+// readBody reads a body. It holds at most twice what has arrived: a header alone
+// makes this end hold bodyChunk.
+func readBody(r io.Reader, size int) ([]byte, error) {
+	body := make([]byte, min(size, bodyChunk))
+	for read := 0; ; {
+		if err := readFull(r, body[read:]); err != nil {
+			return nil, err
+		}
+		if len(body) == size {
+			return body, nil
+		}
+		read = len(body)
+		body = append(make([]byte, 0, min(size, 2*read)), body...)
+		body = body[:cap(body)]
+	}
+}
+
+// bodyChunk is how much of a body is read before more is allocated.
+const bodyChunk = 16 << 10
+
+func readFull(r io.Reader, body []byte) error {
 	_, err := io.ReadFull(r, body)
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF

@@ -17,8 +17,8 @@ import (
 // older program does not know, increases Version. The server continues to speak
 // Previous, for containers that are claimed: what differs depends on
 // sessionConn.version, where the server sends or reads it. The program speaks
-// only its own Version. Versions 1 and 2 do not differ. The handshake messages
-// can never change, up to and including their versions.
+// only its own Version. Versions 1 and 2 do not differ. Version 3 adds OpServe and
+// OpAsk. The handshake messages can never change, up to and including their versions.
 
 // Handshake is the first message of a client.
 type Handshake struct {
@@ -66,6 +66,13 @@ const (
 	// stream. A progress message confirms the start.
 	OpTar   Op = "tar"   // the program sends an archive
 	OpUntar Op = "untar" // the program unpacks one
+
+	// OpServe informs the program that its claim has this Fence, and that requests
+	// of the claim may be sent on this session.
+	OpServe Op = "serve"
+	// OpAsk is a request of a process in the container. The program sends it, and
+	// no other operation. Between a process and the program it is the only one.
+	OpAsk Op = "ask"
 )
 
 // Request asks for an operation. Many may be open on one session. A request
@@ -82,6 +89,12 @@ type Request struct {
 	// Streams is the number of the request's streams. Either end may send on
 	// them from when it knows of the request until the response.
 	Streams int `json:"streams,omitempty"`
+	// Requests is for OpRun and OpWaitResult: until the command is over, its
+	// processes may send requests on this session, with the Fence.
+	Requests bool `json:"requests,omitempty"`
+	// Ask is for OpAsk. Its Fence is the one that the program had when it received
+	// it from the process, which sends none.
+	Ask *Ask `json:"ask,omitempty"`
 }
 
 // Run is a runtime.Command with all defaults filled in, as sent. If RunID is
@@ -128,4 +141,5 @@ type Response struct {
 	Result *runtime.Result `json:"result,omitempty"`
 	Time   time.Time       `json:"time,omitzero"` // for OpLastModified
 	Error  *WireError      `json:"error,omitempty"`
+	Answer *Answer         `json:"answer,omitempty"` // to OpAsk, in place of an Error
 }

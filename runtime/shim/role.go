@@ -1,6 +1,10 @@
 package shim
 
-import "time"
+import (
+	"time"
+
+	"github.com/hostler/hostler/runtime"
+)
 
 // Role is one of the two ends of a connection, with the limits that it enforces
 // on the other end.
@@ -15,14 +19,14 @@ type Role struct {
 	maxStreams     int // of all open requests together
 }
 
-// The two ends. A server sends requests to a program; a program currently sends
-// none. The limits are far above what either end needs. They bound what a
+// The two ends. A server sends requests to a program; a program sends what
+// processes of its container ask. The limits are far above what either end needs. They bound what a
 // broken peer, or one that a tenant controls, can make the other end hold.
 var (
 	// Server has odd request IDs.
 	Server = Role{
 		name: "server", firstID: 1, writeTimeout: 10 * time.Second,
-		maxRequests: 32, maxRequestSize: 64 << 10, maxStreams: 32,
+		maxRequests: runtime.MaxRequests, maxRequestSize: MaxAskSize, maxStreams: 32,
 	}
 	// Program has even request IDs.
 	Program = Role{

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hostler/hostler/runtime"
@@ -31,8 +32,8 @@ type sessionConn struct {
 	version int // the program's; requests that depend on the version check it
 }
 
-func newSessionConn(stream io.ReadWriteCloser, channel *Channel, reply HandshakeReply, onResponse func()) *sessionConn {
-	return &sessionConn{Conn: NewConn(stream, channel, nil, onResponse), bootID: reply.BootID, version: reply.Version}
+func newSessionConn(stream io.ReadWriteCloser, channel *Channel, reply HandshakeReply, handle Handler, onResponse func()) *sessionConn {
+	return &sessionConn{Conn: NewConn(stream, channel, handle, onResponse), bootID: reply.BootID, version: reply.Version}
 }
 
 // Session is the client's end of the protocol for one container. The first call
@@ -44,6 +45,9 @@ type Session struct {
 	mayChange      func() error
 	key            []byte
 	responsiveness *responsiveness
+	asked          *Bucket                   // requests of the container, on any connection
+	server         atomic.Pointer[askServer] // of the container's requests; nil for none
+	commands       sync.Map                  // of the requests of commands: an *askServer by ID
 
 	// openSem holds one token: the goroutine that has it opens the connection.
 	// It is a channel, not a mutex, so that waiting for it ends with the
@@ -64,6 +68,7 @@ func newSession(id string, o Options) *Session {
 		mayChange:      o.MayChange,
 		key:            DeriveKey(o.Secret, id),
 		responsiveness: newResponsiveness(o.UnresponsiveTimeout),
+		asked:          NewBucket(serverRate),
 		openSem:        make(chan struct{}, 1),
 	}
 	if s.mayChange == nil {
@@ -104,6 +109,11 @@ func (s *Session) Disconnect() {
 
 // connect returns the open connection or opens one.
 func (s *Session) connect(ctx context.Context) (*sessionConn, error) {
+	return s.connectWith(ctx, s.classifyOpenError)
+}
+
+// connectWith is connect with another judgment of an attempt that has failed.
+func (s *Session) connectWith(ctx context.Context, failed func(ctx context.Context, start time.Time, err error) error) (*sessionConn, error) {
 	if err := s.responsiveness.taintedErr(); err != nil {
 		return nil, err
 	}
@@ -125,7 +135,7 @@ func (s *Session) connect(ctx context.Context) (*sessionConn, error) {
 	start := time.Now()
 	c, err := s.open(ctx)
 	if err != nil {
-		return nil, s.classifyOpenError(ctx, start, err)
+		return nil, failed(ctx, start, err)
 	}
 	s.responsiveness.recordOpened()
 	s.mu.Lock()
@@ -179,7 +189,7 @@ func (s *Session) open(ctx context.Context) (*sessionConn, error) {
 		}
 		return nil, fmt.Errorf("open a session: %w", err)
 	}
-	c := newSessionConn(stream, channel, reply, s.responsiveness.recordResponse)
+	c := newSessionConn(stream, channel, reply, s.handleAsk, s.responsiveness.recordResponse)
 	// The goroutine ends with the stream: when the peer, Close or a write that
 	// times out closes it.
 	go c.Run()

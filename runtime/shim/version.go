@@ -9,9 +9,13 @@ import "github.com/hostler/hostler/runtime"
 // The build tag hostler_previous lowers both by one, for the upgrade tests:
 // server and program of the previous version.
 const (
-	Version  = 2 - previousOffset
+	Version  = 3 - previousOffset
 	Previous = Version - 1
 )
+
+// RequestsVersion is the version from which on a container sends requests to the
+// server.
+const RequestsVersion = 3
 
 // Protocols returns the versions that this build's server speaks.
 func Protocols() runtime.Protocols {

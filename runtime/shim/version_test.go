@@ -80,7 +80,7 @@ func TestPreviousVersion(t *testing.T) {
 	}()
 	channel, reply, err := ServerHandshake(ours, DeriveKey(secret, "c"), Previous)
 	require.NoError(t, err)
-	require.Equal(t, Previous, newSessionConn(ours, channel, reply, func() {}).version)
+	require.Equal(t, Previous, newSessionConn(ours, channel, reply, nil, func() {}).version)
 }
 
 // A container with an unsupported version fails immediately. It is neither

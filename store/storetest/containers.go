@@ -66,7 +66,7 @@ func containerEvents(t *testing.T, s Store) {
 	require.Len(t, all, 1)
 	e := all[0]
 	require.Equal(t, []string{web, c.Container, "ann", c.ID}, []string{e.Workload, e.Container, e.Tenant, e.Claim})
-	require.JSONEq(t, `{"reason":"test"}`, string(e.Data))
+	require.JSONEq(t, `{"previous_state":"claimed","reason":"test"}`, string(e.Data))
 	require.False(t, e.Time.IsZero())
 }
 

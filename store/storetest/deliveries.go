@@ -280,6 +280,9 @@ func deliveryCommands(t *testing.T, s Store) {
 	p, err = s.StartTest(ctx, test.AsTest())
 	require.NoError(t, err)
 	require.Equal(t, c.ContainerFence, p.Fence)
+	other.Container = id
+	_, err = s.StartTest(ctx, other.AsTest())
+	require.ErrorIs(t, err, delivery.ErrTestRunning, "one at a time, on all servers")
 
 	mark := func(how pool.Forced) pool.Container {
 		k, err := s.UpdateContainer(ctx, pool.Note(id, pool.Claimed, func(k *pool.Container) { k.Forced = how }))

@@ -79,3 +79,31 @@ func deliveriesAtOnce(t *testing.T, s Store) {
 	require.NoError(t, err)
 	require.Len(t, all, n-1)
 }
+
+// Of two ends of one attempt that are reported at the same time, one comes too
+// late, also if another change is in progress until then.
+func deliveryEndsOnce(t *testing.T, s Store) {
+	const rounds = 60
+	addEvents(t, s, rounds)
+	for round := range int64(rounds) {
+		start := func(hook string) delivery.Transition {
+			lane := fmt.Sprint("k", round)
+			addDelivery(t, s, delivery.Change{Add: newDelivery(hook, lane, round+1)})
+			return startedDelivery(firstDelivery(t, s, hook, lane), hooks.KindHTTP)
+		}
+		m := start("h")
+		_, err := s.UpdateDelivery(t.Context(), m)
+		require.NoError(t, err)
+		end := endedDelivery(m, delivery.Succeeded, hooks.Succeeded)
+		before := lastSeq(t, s)
+		failed := 0
+		for _, err := range updateDeliveries(t, s, []delivery.Transition{start("other"), end, end}) {
+			if err != nil {
+				require.ErrorIs(t, err, delivery.ErrConflict)
+				failed++
+			}
+		}
+		require.Equal(t, 1, failed)
+		require.Len(t, events(t, s, activity.Filter{Types: []activity.Type{activity.HookCompleted}}, before), 1)
+	}
+}

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -25,8 +26,11 @@ func deliveryDebounce(t *testing.T, s Store) {
 	first := firstDelivery(t, s, "h", "k")
 	require.Equal(t, delivery.Scheduled, first.State)
 	require.WithinDuration(t, time.Now().Add(time.Hour), *first.DueAt, time.Minute)
-	add(2, 2*time.Hour)
+	second := newDelivery("h", "k", 2)
+	second.Priority = 3
+	addDelivery(t, s, delivery.Change{Add: second, Debounce: 2 * time.Hour})
 	d := firstDelivery(t, s, "h", "k")
+	require.Equal(t, 3, d.Priority, "that of the event that is delivered")
 	require.Equal(t, first.ID, d.ID)
 	require.EqualValues(t, 2, d.Seq)
 	require.WithinDuration(t, time.Now().Add(2*time.Hour), *d.DueAt, time.Minute)
@@ -159,7 +163,7 @@ func deliveryExcess(t *testing.T, s Store) {
 		addDelivery(t, s, delivery.Change{Add: d})
 	}
 	priorities := func(before time.Time, perWorkload, limit int) (all []int) {
-		excess, err := s.ExcessDeliveries(ctx, before, perWorkload, limit)
+		excess, err := s.ExcessDeliveries(ctx, before, perWorkload, 1000, limit)
 		require.NoError(t, err)
 		for _, d := range excess {
 			all = append(all, d.Priority)
@@ -175,4 +179,32 @@ func deliveryExcess(t *testing.T, s Store) {
 	_, err := s.UpdateDelivery(ctx, startedDelivery(firstDelivery(t, s, "h", "k"), hooks.KindHTTP))
 	require.NoError(t, err)
 	require.Len(t, priorities(future, 9, 10), 5, "one is being attempted")
+}
+
+// A tenant that publishes many events fills its own part of a queue. What it
+// publishes with a high priority costs another tenant nothing.
+func deliveryExcessOfTenant(t *testing.T, s Store) {
+	seq := int64(0)
+	add := func(tenant string, priorities ...int) {
+		for _, p := range priorities {
+			seq++
+			d := newDelivery("h", "k", seq)
+			d.Tenant, d.Priority = tenant, p
+			addDelivery(t, s, delivery.Change{Add: d})
+		}
+	}
+	add("flood", 9, 8, 9, 8, delivery.PriorityOwn)
+	add("quiet", 0, delivery.PriorityOwn)
+	excess := func(perWorkload, perTenant int) (all []string) {
+		got, err := s.ExcessDeliveries(t.Context(), time.Now().Add(-time.Hour), perWorkload, perTenant, 100)
+		require.NoError(t, err)
+		for _, d := range got {
+			all = append(all, fmt.Sprint(d.Tenant, d.Priority))
+		}
+		return all
+	}
+	require.Empty(t, excess(7, 4), "events of Hostler do not count")
+	require.Equal(t, []string{"flood8"}, excess(7, 3))
+	require.Equal(t, []string{"flood8", "flood8", "flood9"}, excess(1, 1), "the tenant's come first")
+	require.Equal(t, []string{"quiet0", "flood8"}, excess(5, 100))
 }

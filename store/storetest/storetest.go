@@ -13,9 +13,12 @@ import (
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/delivery"
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/memory"
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/publish"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/store"
+	"github.com/hostler/hostler/wait"
 )
 
 // Store has all methods that the suite tests.
@@ -27,7 +30,11 @@ type Store interface {
 	claim.Store
 	hooks.Recorder
 	delivery.Outbox
+	publish.Store
 	delivery.Records
+	memory.Store
+	HeldClaims
+	wait.Store
 	Reader
 	Admin
 }
@@ -38,6 +45,7 @@ type Reader interface {
 	Changed() <-chan struct{}
 	Runs(ctx context.Context, f hooks.RunFilter) ([]hooks.Run, error)
 	Run(ctx context.Context, id string) ([]hooks.Run, error)
+	MemoryUsage(ctx context.Context) (map[memory.Level]memory.Usage, error)
 	CountContainers(ctx context.Context) (map[string]map[pool.State]int, error)
 	LastSeq(ctx context.Context) (int64, error)
 }
@@ -49,6 +57,7 @@ type Admin interface {
 	SetMeta(ctx context.Context, key, value string) error
 	SetProtocols(p runtime.Protocols)
 	Prune(ctx context.Context, r store.Retention) (store.Pruned, error)
+	PrunePublished(ctx context.Context, r store.PublishedRetention) (int64, error)
 	Advance(ctx context.Context, name string, limit int, handle func(store.Tx, []activity.Event) error) (bool, error)
 	Cursors(ctx context.Context) ([]activity.Cursor, error)
 	Close() error
@@ -73,6 +82,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"reserve passes over what is not healthy", reserveHealthy},
 		{"reserve takes what the server speaks to", reserveProtocols},
 		{"what a newer server made is left alone", newerProtocolUnchanged},
+		{"active claims are held", heldClaims},
 		{"reserve again returns the same claim", reserveAgain},
 		{"reserve returns the tenant's live claim", reserveOneLiveClaim},
 		{"reserve keeps a claim that waits", reserveWaits},
@@ -118,11 +128,43 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"deliveries are added with the cursor", fanOut},
 		{"delivery and its attempts change together", deliveryLife},
 		{"deliveries that change at once are independent", deliveriesAtOnce},
+		{"a delivery ends once", deliveryEndsOnce},
 		{"command of an event hook starts in no other claim", deliveryCommands},
 		{"debounced events are delivered once", deliveryDebounce},
 		{"full queues discard tenants' events", deliveryExcess},
+		{"a tenant fills its own part of a queue", deliveryExcessOfTenant},
+		{"event of a tenant's program is published", publishEvent},
+		{"only the claim that holds the container publishes", publishStates},
+		{"request that is sent again publishes nothing", publishOnce},
+		{"limits of events hold for claim and tenant", publishLimits},
+		{"activity is recorded with its event", publishActivity},
+		{"published events are removed from between others", prunePublished},
+		{"retention keeps published events that are needed", prunePublishedKeeps},
+		{"retention of published events races the cursor", prunePublishedRaces},
 		{"retention keeps what is to be delivered", pruneKeepsUndelivered},
 		{"workload stays until its events are delivered", deliveriesKeepWorkload},
+		{"levels of memory are apart", memoryLevels},
+		{"one change of memory from a version succeeds", memoryVersions},
+		{"no concurrent change of memory is lost", memoryRace},
+		{"repeated request changes memory once", memoryRequests},
+		{"quota of memory holds", memoryQuota},
+		{"keys of memory are listed", memoryLists},
+		{"claim in use uses memory", memoryAccess},
+		{"memory ends with its claim", memoryEndsWithClaim},
+		{"memory ends during requests", memoryEndsInRace},
+		{"memory ends with its workload", memoryEndsWithWorkload},
+		{"memory of a removed workload", memoryOfRemovedWorkload},
+		{"memory that is no longer shared", memoryUnshared},
+		{"wait begins, once", waitBegins},
+		{"wait changes from the state that is expected", waitTransitions},
+		{"signal is given to one wait", waitSignals},
+		{"waits and signals end with their claim", waitsEndWithClaim},
+		{"waits and signals of a claim are limited", waitLimits},
+		{"limits of waits hold at once", waitLimitsAtOnce},
+		{"signals are in the order of sending", waitSignalOrder},
+		{"hook of a wait starts in no other claim", waitRuns},
+		{"wait is recorded as it is", waitRoundTrip},
+		{"retention keeps waits of live claims", pruneWaits},
 		{"close finishes queued changes", closeFinishesQueued},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -15,6 +16,8 @@ import (
 
 // socketDelay is the time between the start of an example and its socket.
 const socketDelay = 300 * time.Millisecond
+
+const exampleSocket = "/tmp/app.sock"
 
 // example is the application of the examples of hooks. It serves pages, has a
 // socket some time after its start, and keeps notes in memory until it is asked
@@ -46,7 +49,11 @@ func example([]string) error {
 	}()
 	go func() { failed <- http.ListenAndServe(":8080", nil) }() //nolint:gosec // as above; its clients are hooks
 	time.Sleep(socketDelay)
-	if _, err := net.Listen("unix", "/tmp/app.sock"); err != nil {
+	// The main process may have been started again in the same container.
+	if err := os.Remove(exampleSocket); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if _, err := net.Listen("unix", exampleSocket); err != nil {
 		return err
 	}
 	for err := range failed {

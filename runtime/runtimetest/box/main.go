@@ -67,6 +67,11 @@
 //	                       change both, and idle
 //	box deep DIR N         create N nested directories
 //	box many DIR N         create N empty files
+//	box ask ID NAME BODY   send a request to the server, and print the response
+//	box asker FILE         send one for each content of FILE, NAME BODY, repeatedly
+//	box ask-late NAME      send requests and do not wait for the responses
+//	box ask-flood NAME N   send N requests, and print how often which error came
+//	box ask-garbage TIME   open connections for requests, and send none
 //
 // A command that fails prints the error on stderr and exits with code 1; a usage
 // error exits with code 2. A MARKER does nothing: ps finds processes by it.
@@ -141,6 +146,11 @@ func commands() map[string]command {
 		"spoil":       {0, changeStdoutPipe},
 		"deep":        {2, nestDirs},
 		"many":        {2, makeFiles},
+		"ask":         {3, ask},
+		"asker":       {1, asker},
+		"ask-late":    {1, askLate},
+		"ask-flood":   {2, askFlood},
+		"ask-garbage": {1, askGarbage},
 	}
 }
 

@@ -42,7 +42,7 @@ type Options struct {
 }
 
 // Containers are the containers of a backend. It implements runtime.Execer,
-// runtime.Files, runtime.Recycler, and the parts of runtime.Lifecycle and
+// runtime.Files, runtime.Images, runtime.Recycler, runtime.Requester, and the parts of runtime.Lifecycle and
 // runtime.Observer that go to the shim.
 type Containers struct {
 	sessions *shim.Sessions
@@ -115,13 +115,13 @@ func hasExited(err error) bool {
 // Exec implements runtime.Execer.Exec. On an open session it costs the engine
 // nothing.
 func (c Containers) Exec(ctx context.Context, id string, cmd runtime.Command) (runtime.Result, error) {
-	result, err := c.sessions.Get(id).Exec(ctx, cmd)
+	result, err := imageHookResult(cmd, c.sessions.Get(id).Exec)(ctx, imageHookCommand(cmd))
 	return result, wrap(err, "run a command in the container %s", id)
 }
 
 // WaitResult implements runtime.Execer.WaitResult.
 func (c Containers) WaitResult(ctx context.Context, id string, cmd runtime.Command) (runtime.Result, error) {
-	result, err := c.sessions.Get(id).WaitResult(ctx, cmd)
+	result, err := imageHookResult(cmd, c.sessions.Get(id).WaitResult)(ctx, cmd)
 	return result, wrap(err, "request an outcome from the container %s", id)
 }
 
@@ -142,6 +142,11 @@ func (c Containers) Wipe(ctx context.Context, id string, fence int64) error {
 		return c.options.CopyLog(ctx, id, LogPart{Lines: lines, Current: true}, to)
 	})
 	return wrap(err, "wipe the container %s", id)
+}
+
+// ServeRequests implements runtime.Requester.ServeRequests.
+func (c Containers) ServeRequests(ctx context.Context, id string, fence int64, handle runtime.RequestHandler) error {
+	return wrap(c.sessions.Get(id).ServeRequests(ctx, fence, handle), "serve the requests of the container %s", id)
 }
 
 // LastModified implements runtime.Files.LastModified.

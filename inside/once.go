@@ -1,0 +1,89 @@
+package inside
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/hostler/hostler/runtime"
+)
+
+// What is kept of requests that must not be done twice.
+const (
+	maxOnce     = 64              // of a claim
+	onceTimeout = 2 * time.Minute // longer than a program asks for
+)
+
+// once does each request of a claim once on this server: a program that has lost
+// the answer sends it again. The database recognises a repeated request as well, of
+// any server; here it is recognised before the limits count it a second time.
+type once struct {
+	// mu guards claims.
+	mu     sync.Mutex
+	claims map[string][]*attempt // the oldest first
+}
+
+// attempt is a request that is done, or was.
+type attempt struct {
+	request  string
+	begun    time.Time
+	done     chan struct{} // closed when response is set
+	response runtime.Response
+	failed   bool // it was interrupted: it may be done again
+}
+
+// do returns the response to a request, which is do's if it is new.
+func (o *once) do(ctx context.Context, c Caller, do func() runtime.Response) runtime.Response {
+	a, isNew := o.begin(c)
+	if !isNew {
+		select {
+		case <-a.done:
+			return a.response
+		case <-ctx.Done():
+			return problem(runtime.ProblemUnavailable, "the request is in progress")
+		}
+	}
+	a.response = problem(runtime.ProblemFailed, "the request failed") // if do panics
+	defer func() {
+		p := a.response.Problem
+		o.mu.Lock()
+		a.failed = p != nil && (p.Code == runtime.ProblemUnavailable || p.Code == runtime.ProblemPending)
+		o.mu.Unlock()
+		close(a.done)
+	}()
+	a.response = do()
+	return a.response
+}
+
+// begin returns the attempt of a request, and whether the caller has to do it.
+func (o *once) begin(c Caller) (a *attempt, isNew bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now := time.Now()
+	kept := o.claims[c.Claim][:0:0]
+	for _, other := range o.claims[c.Claim] {
+		if other.failed || now.Sub(other.begun) > onceTimeout {
+			continue
+		}
+		if other.request == c.Request {
+			a = other
+		}
+		kept = append(kept, other)
+	}
+	if isNew = a == nil; isNew {
+		a = &attempt{request: c.Request, begun: now, done: make(chan struct{})}
+		kept = append(kept, a)
+	}
+	if o.claims == nil {
+		o.claims = make(map[string][]*attempt)
+	}
+	o.claims[c.Claim] = kept[max(0, len(kept)-maxOnce):]
+	return a, isNew
+}
+
+// forget drops what is kept of a claim that has ended.
+func (o *once) forget(claim string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.claims, claim)
+}

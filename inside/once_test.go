@@ -1,0 +1,100 @@
+package inside
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/runtime"
+)
+
+// A request that is sent again is not done again: it gets the first response, also
+// while that is not there yet. What was interrupted is done again, and so is what
+// another claim sends.
+func TestOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var o once
+		done := 0
+		do := func(claim, request string, p runtime.ProblemCode) runtime.Response {
+			return o.do(t.Context(), Caller{Claim: claim, Request: request}, func() runtime.Response {
+				done++
+				<-time.After(time.Second)
+				if p != "" {
+					return problem(p, "")
+				}
+				return runtime.Response{Body: []byte{byte(done)}}
+			})
+		}
+		go do("c1", "r1", "")
+		synctest.Wait()
+		require.Equal(t, []byte{1}, do("c1", "r1", "").Body)
+		require.Equal(t, []byte{1}, do("c1", "r1", "").Body)
+		require.Equal(t, []byte{2}, do("c2", "r1", "").Body)
+		require.Equal(t, runtime.ProblemCode("memory_full"), do("c1", "r2", "memory_full").Problem.Code)
+		require.NotNil(t, do("c1", "r2", "").Problem, "a problem is a response")
+		do("c1", "r3", runtime.ProblemUnavailable)
+		require.Equal(t, []byte{5}, do("c1", "r3", "").Body)
+
+		ctx, cancel := context.WithCancel(t.Context())
+		go do("c1", "r4", "")
+		synctest.Wait()
+		cancel()
+		require.Equal(t, runtime.ProblemUnavailable, o.do(ctx, Caller{Claim: "c1", Request: "r4"}, nil).Problem.Code)
+		<-time.After(2 * time.Second)
+
+		for range 3 * maxOnce {
+			do("c1", string(rune('a'+done)), "")
+		}
+		require.LessOrEqual(t, len(o.claims["c1"]), maxOnce)
+		<-time.After(2 * onceTimeout)
+		do("c1", "last", "")
+		require.Len(t, o.claims["c1"], 1)
+		o.forget("c1")
+		require.NotContains(t, o.claims, "c1")
+	})
+}
+
+// A handler of a request that must be done once is called once.
+func TestServiceDoesOnce(t *testing.T) {
+	s := newTestService(nil)
+	calls := 0
+	s.requests["count"] = Request{Name: "count", Once: true, Handle: Of(func(context.Context, Caller, struct{}) (int, error) {
+		calls++
+		return calls, nil
+	})}
+	for range 3 {
+		require.Equal(t, "1", string(handle(t, s, "k1", runtime.Request{ID: "r", Name: "count", Body: []byte("{}"), Fence: 5}).Body))
+	}
+	require.Equal(t, "2", string(handle(t, s, "k1", runtime.Request{ID: "r2", Name: "count", Body: []byte("{}"), Fence: 5}).Body))
+	s.Forget("c1")
+	require.Equal(t, "3", string(handle(t, s, "k1", runtime.Request{ID: "r", Name: "count", Body: []byte("{}"), Fence: 5}).Body))
+}
+
+// What is kept of a claim's requests is little, whatever their bodies are: a
+// problem may quote them.
+func TestKeptResponsesAreShort(t *testing.T) {
+	put := func(context.Context, Caller, struct{}) (string, error) { return "", nil }
+	fail := func(context.Context, Caller, string) (string, error) { return "", errors.New("failed") }
+	long := strings.Repeat("\u00e9", runtime.MaxRequestBody/3)
+	describe := func(context.Context, error) runtime.Problem {
+		return runtime.Problem{Code: "memory_full", Detail: long}
+	}
+	s := NewService(claims{"k1": ada}, []Request{
+		{Name: "put", Handle: Of(put), Once: true}, {Name: "fail", Handle: Of(fail), Once: true},
+	}, describe, slog.New(slog.DiscardHandler))
+	for name, body := range map[string]string{"put": `{"` + long + `":1}`, "fail": `"x"`} {
+		got := handle(t, s, "k1", runtime.Request{ID: name, Name: name, Body: []byte(body), Fence: 5})
+		require.LessOrEqual(t, len(got.Problem.Detail), maxDetail, name)
+		require.True(t, utf8.ValidString(got.Problem.Detail), name)
+	}
+	for _, a := range s.once.claims["c1"] {
+		require.LessOrEqual(t, len(a.response.Problem.Detail), maxDetail, a.request)
+	}
+}

@@ -1,0 +1,187 @@
+package publish
+
+import (
+	"sync"
+	"time"
+)
+
+// gate refuses what this server knows to be beyond the limits, without a
+// transaction. It has the allowances as they were after the last publication here.
+// Other servers only use more of them, so it refuses nothing that the database
+// would permit.
+type gate struct {
+	mu      sync.Mutex // guards the fields below
+	claims  map[string]*gateEntry
+	tenants map[string]Allowance
+	sweepAt int            // the number of claims and tenants at which unused ones are removed
+	waiting map[string]int // changes that are requested and not made, by claim
+}
+
+// maxWaiting is how many changes of a claim may wait: as many as the burst.
+const maxWaiting = int(burst / eventInterval)
+
+// gateEntry is what the gate knows of a claim.
+type gateEntry struct {
+	tenant    string
+	allowance Allowance
+	pending   int64 // dropped events that are not in the allowance
+	reported  bool  // the first dropped event was
+}
+
+// minSweep is the number of claims and tenants that are kept in any case.
+const minSweep = 1024
+
+// enter returns nil if an event of a size may have room, else the error. The
+// caller calls leave when the change is made.
+func (g *gate) enter(id string, size int, now time.Time) *LimitError {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.waiting[id] >= maxWaiting {
+		return g.dropLocked(id, "claim", eventInterval)
+	}
+	if limit := g.checkLocked(id, size, now); limit != nil {
+		return limit
+	}
+	if g.waiting == nil {
+		g.waiting = map[string]int{}
+	}
+	g.waiting[id]++
+	return nil
+}
+
+// leave is called for each enter that returned nil.
+func (g *gate) leave(id string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.waiting[id]--; g.waiting[id] == 0 {
+		delete(g.waiting, id)
+	}
+}
+
+func (g *gate) checkLocked(id string, size int, now time.Time) *LimitError {
+	c := g.claims[id]
+	if c == nil {
+		return nil
+	}
+	of, byTenant := c.allowance, g.tenants[c.tenant]
+	if wait := of.Take(now, size); wait > 0 {
+		return g.dropLocked(id, "claim", wait)
+	}
+	if wait := byTenant.Take(now, size); wait > 0 {
+		return g.dropLocked(id, "tenant", wait)
+	}
+	return nil
+}
+
+// drop counts an event that was refused, and returns the error.
+func (g *gate) drop(id, of string, retryAfter time.Duration) *LimitError {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.dropLocked(id, of, retryAfter)
+}
+
+func (g *gate) dropLocked(id, of string, retryAfter time.Duration) *LimitError {
+	c := g.claims[id]
+	if c == nil { // it has just ended
+		return &LimitError{Of: of, RetryAfter: retryAfter, Dropped: 1, claim: id}
+	}
+	c.pending++
+	dropped := c.allowance.Dropped + c.pending
+	// pending begins again at 0 while a change that adds it is being made.
+	isFirst := dropped == 1 && !c.reported
+	c.reported = true
+	return &LimitError{Of: of, RetryAfter: retryAfter, Dropped: dropped, claim: id, tenant: c.tenant, isFirst: isFirst}
+}
+
+// takeDropped returns the dropped events of a claim that are to be added to its
+// allowance.
+func (g *gate) takeDropped(id string) int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c := g.claims[id]
+	if c == nil {
+		return 0
+	}
+	n := c.pending
+	c.pending = 0
+	return n
+}
+
+// addDropped counts dropped events that were not added.
+func (g *gate) addDropped(id string, n int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if c := g.claims[id]; c != nil {
+		c.pending += n
+	}
+}
+
+// update records the allowances after a publication. Their times are those of the
+// database's clock.
+func (g *gate) update(r Result, now time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.claims == nil {
+		g.claims, g.tenants, g.sweepAt = map[string]*gateEntry{}, map[string]Allowance{}, minSweep
+	}
+	g.sweep(now)
+	c := g.claims[r.Claim.ID]
+	if c == nil {
+		c = &gateEntry{tenant: r.Claim.Tenant}
+		g.claims[r.Claim.ID] = c
+	}
+	ahead := now.Sub(r.Now)
+	c.allowance = c.allowance.latest(r.ByClaim.shifted(ahead))
+	g.tenants[c.tenant] = g.tenants[c.tenant].latest(r.ByTenant.shifted(ahead))
+}
+
+// sweep removes what is as good as unknown, if there is much.
+func (g *gate) sweep(now time.Time) {
+	if len(g.claims)+len(g.tenants) < g.sweepAt {
+		return
+	}
+	for id, c := range g.claims {
+		if c.pending == 0 && c.allowance.isUnused(now) {
+			delete(g.claims, id)
+		}
+	}
+	for id, a := range g.tenants {
+		if a.isUnused(now) {
+			delete(g.tenants, id)
+		}
+	}
+	g.sweepAt = max(minSweep, 2*(len(g.claims)+len(g.tenants)))
+}
+
+// forget removes a claim that has ended, and returns how many events were dropped.
+func (g *gate) forget(id string) int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c := g.claims[id]
+	delete(g.claims, id)
+	if c == nil {
+		return 0
+	}
+	return c.allowance.Dropped + c.pending
+}
+
+// latest returns the allowance of two that were read in an unknown order.
+func (a Allowance) latest(b Allowance) Allowance {
+	if b.Events.Before(a.Events) {
+		b.Events = a.Events
+	}
+	if b.Bytes.Before(a.Bytes) {
+		b.Bytes = a.Bytes
+	}
+	b.Dropped = max(a.Dropped, b.Dropped)
+	return b
+}
+
+// shifted returns the allowance by a clock that is ahead.
+func (a Allowance) shifted(by time.Duration) Allowance {
+	a.Events, a.Bytes = a.Events.Add(by), a.Bytes.Add(by)
+	return a
+}
+
+// isUnused reports whether all of the burst is available.
+func (a Allowance) isUnused(now time.Time) bool { return !a.Events.After(now) && !a.Bytes.After(now) }

@@ -1,0 +1,34 @@
+package runtimetest
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Each clone of the module has its own programs, and those of a removed clone are
+// removed.
+func TestBuildDir(t *testing.T) {
+	parent, first, second := t.TempDir(), t.TempDir(), t.TempDir()
+	of := func(root string) string {
+		dir, err := buildDir(parent, root)
+		require.NoError(t, err)
+		return dir
+	}
+	dir := of(first)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "box"), nil, 0o755))
+	require.NotEqual(t, dir, of(second))
+	require.Equal(t, dir, of(first))
+	require.FileExists(t, filepath.Join(dir, "box"))
+
+	require.NoError(t, os.Remove(first))
+	of(second)
+	require.NoDirExists(t, dir)
+	require.DirExists(t, of(second))
+
+	root, err := moduleRoot()
+	require.NoError(t, err)
+	require.FileExists(t, filepath.Join(root, "runtime", "runtimetest", "build.go"))
+}

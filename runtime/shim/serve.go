@@ -1,0 +1,224 @@
+package shim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hostler/hostler/runtime"
+)
+
+const (
+	// serveInterval is how often a server confirms that it serves a container's
+	// requests: only traffic shows that a connection is lost.
+	serveInterval = time.Minute
+	// serveTimeout bounds that.
+	serveTimeout = 30 * time.Second
+	// handlerTimeout bounds how long a handler may take to respond. One that
+	// needs longer has the program ask again.
+	handlerTimeout = 30 * time.Second
+)
+
+// AskTimeout is how long the program waits for an answer.
+const AskTimeout = handlerTimeout + 15*time.Second
+
+// askServer serves the requests of a container, or those of the processes of one
+// command, until its context ends.
+type askServer struct {
+	ctx     context.Context //nolint:containedctx // of the call of ServeRequests or Exec that it belongs to
+	handle  runtime.RequestHandler
+	slots   chan struct{} // a token for each running handler
+	running sync.WaitGroup
+}
+
+// newAskServer returns an askServer, and a function that ends it, which returns when
+// no handler is running.
+func newAskServer(ctx context.Context, handle runtime.RequestHandler) (a *askServer, end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	a = &askServer{ctx: ctx, handle: handle, slots: make(chan struct{}, runtime.MaxRequests)}
+	return a, func() {
+		cancel()
+		a.running.Wait()
+	}
+}
+
+// serveCommand serves the requests of the processes of a command until the returned
+// function is called. Without a handler it does nothing.
+func (s *Session) serveCommand(ctx context.Context, runID string, handle runtime.RequestHandler) (end func()) {
+	if handle == nil {
+		return func() {}
+	}
+	a, stop := newAskServer(ctx, handle)
+	s.commands.Store(runID, a)
+	return func() { s.commands.CompareAndDelete(runID, a); stop() }
+}
+
+// serverOf returns what serves a request, or nil.
+func (s *Session) serverOf(ask *Ask) *askServer {
+	if a, ok := s.commands.Load(ask.RunID); ok && ask.FromHook {
+		return a.(*askServer)
+	}
+	return s.server.Load()
+}
+
+// ServeRequests implements runtime.Requester.
+func (s *Session) ServeRequests(ctx context.Context, fence int64, handle runtime.RequestHandler) error {
+	a, end := newAskServer(ctx, handle)
+	defer end()
+	s.server.Store(a) // a request may follow the announcement at once
+	defer s.server.CompareAndSwap(a, nil)
+	for {
+		c, err := s.announce(ctx, fence)
+		if err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-c.closed:
+			return fmt.Errorf("%w: serve requests: %w", runtime.ErrUnavailable, errConnLost)
+		case <-time.After(serveInterval):
+		}
+	}
+}
+
+// announce sends the program the fence of its claim. A connection that does not
+// carry that is closed. What fails here does not count against the container,
+// which no flow needs now: it may hold the last copy of a tenant's state.
+func (s *Session) announce(ctx context.Context, fence int64) (*sessionConn, error) {
+	if err := s.mayChange(); err != nil {
+		return nil, err
+	}
+	c, err := s.connectWith(ctx, func(_ context.Context, _ time.Time, err error) error { return err })
+	if err != nil {
+		return nil, err
+	}
+	if c.version < RequestsVersion {
+		return nil, runtime.ErrUnsupported
+	}
+	silent := fmt.Errorf("%w: no answer within %s", runtime.ErrUnavailable, serveTimeout)
+	callCtx, cancel := context.WithTimeoutCause(ctx, serveTimeout, silent)
+	defer cancel()
+	_, err = roundTrip(callCtx, c, Request{Op: OpServe, Fence: fence})
+	if errors.Is(err, silent) {
+		c.fail(errConnLost)
+	}
+	if errors.Is(err, errConnLost) {
+		err = fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
+	}
+	return c, err
+}
+
+// handleAsk starts the handler of a request of the container. The program is
+// possibly under control of the tenant: what an intact one would not send ends
+// the connection, before it costs more than to read it.
+func (s *Session) handleAsk(in *Incoming) error {
+	r := in.Request
+	switch {
+	case in.OneWay() || r.Op != OpAsk || r.Streams != 0 || r.Run != nil:
+		return protocolError("a request that no program sends")
+	case r.Ask.Invalid() != "":
+		return protocolError("a request of a container: %s", r.Ask.Invalid())
+	case !s.asked.Take(time.Now()):
+		return protocolError("more than %g requests a second", serverRate.PerSecond)
+	}
+	a := s.serverOf(r.Ask)
+	if a == nil || !a.start(in) {
+		// The goroutine ends with the write, which has a timeout. The limit of open
+		// requests bounds the number of goroutines.
+		go func() { _ = in.Respond(refusal(a)) }()
+	}
+	return nil
+}
+
+// refusal is the response to a request that no handler is started for.
+func refusal(a *askServer) Response {
+	answer := Refuse(runtime.ProblemUnavailable, "this server does not serve the container")
+	if a != nil {
+		answer = Refuse(runtime.ProblemBusy, "too many requests of the container are in progress")
+	}
+	return Response{Answer: &answer}
+}
+
+// start starts the handler, unless too many are running.
+func (a *askServer) start(in *Incoming) bool {
+	select {
+	case a.slots <- struct{}{}:
+	default:
+		return false
+	}
+	a.running.Add(1)
+	go func() { // ends with the handler
+		defer a.running.Done()
+		defer func() { <-a.slots }()
+		a.run(in)
+	}()
+	return true
+}
+
+// run calls the handler. Its context ends with the connection, with the call of
+// ServeRequests, and when it has not responded in time. What the handler does
+// after it has responded is bounded by the call only.
+func (a *askServer) run(in *Incoming) {
+	ctx, cancel := context.WithCancelCause(a.ctx)
+	defer cancel(nil)
+	timer := time.AfterFunc(handlerTimeout, func() { cancel(context.DeadlineExceeded) })
+	defer timer.Stop()
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() { // ends with the handler
+		select {
+		case <-in.Closed():
+			cancel(errConnLost)
+		case <-stop:
+		}
+	}()
+	ask := in.Request.Ask
+	a.handle(ctx, runtime.Request{
+		ID: ask.ID, Name: ask.Name, Body: ask.Body, Fence: in.Request.Fence, FromHook: ask.FromHook, RunID: ask.RunID,
+	}, func(r runtime.Response) {
+		timer.Stop()
+		_ = in.Respond(Response{Answer: limitAnswer(r)}) // if it is lost, the program asks again
+	})
+	_ = in.Respond(Response{Answer: &Answer{Problem: &runtime.Problem{
+		Code: runtime.ProblemFailed, Detail: "the server did not answer"}}}) // unless it has
+}
+
+// ErrNoAnswer means that a server has not answered in time.
+var ErrNoAnswer = errors.New("no answer of the server")
+
+// Answer waits for the answer to a request with OpAsk. It returns ErrNoAnswer if
+// there is none in time, and another error if the connection is lost.
+func (o Outgoing) Answer(timeout time.Duration) (Answer, error) {
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	select {
+	case ev := <-o.events:
+		if ev.response == nil || ev.response.Answer == nil {
+			return Answer{}, fmt.Errorf("%w: a response without an answer", ErrProtocol)
+		}
+		return *ev.response.Answer, nil
+	case <-o.conn.closed:
+		return Answer{}, errConnLost
+	case <-timer.C:
+		return Answer{}, ErrNoAnswer
+	}
+}
+
+// limitAnswer returns a response as sent.
+func limitAnswer(r runtime.Response) *Answer {
+	answer := Answer{Body: r.Body, Problem: r.Problem}
+	if len(r.Body) > runtime.MaxRequestBody {
+		answer = Refuse(runtime.ProblemFailed, fmt.Sprintf("the response has %d bytes, at most %d are allowed", len(r.Body), runtime.MaxRequestBody))
+	}
+	if p := answer.Problem; p != nil && len(p.Detail) > maxProblemDetail {
+		answer.Problem = &runtime.Problem{Code: p.Code, Detail: strings.ToValidUTF8(p.Detail[:maxProblemDetail], "")}
+	}
+	return &answer
+}
+
+// maxProblemDetail bounds the detail of a problem, in bytes.
+const maxProblemDetail = 2 << 10

@@ -1,0 +1,86 @@
+package shim
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/runtime"
+)
+
+// What a process of a command asks is for the handler of the command, until that is
+// over: then no handler of it runs, and nothing more is handled.
+func TestServeCommand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServed(t)
+		require.NoError(t, s.Open(t.Context()))
+		synctest.Wait()
+		of := func(name string) func(context.Context, runtime.Request, func(runtime.Response)) {
+			return func(ctx context.Context, r runtime.Request, respond func(runtime.Response)) {
+				if r.Name == "slow" {
+					<-ctx.Done()
+				}
+				respond(runtime.Response{Body: []byte(name)})
+			}
+		}
+		end := s.serveCommand(t.Context(), "run", of("command"))
+		for _, tt := range []struct {
+			ask  Ask
+			want string
+		}{
+			{Ask{ID: "i", Name: "n", FromHook: true, RunID: "run"}, "command"},
+			{Ask{ID: "i", Name: "n", RunID: "run"}, ""},
+			{Ask{ID: "i", Name: "n", FromHook: true, RunID: "other"}, ""},
+		} {
+			answer, err := s.ask(&tt.ask)
+			require.NoError(t, err)
+			require.Equal(t, tt.want, string(answer.Body), "%+v", tt.ask)
+			require.Equal(t, tt.want == "", answer.Problem != nil, "%+v", tt.ask)
+		}
+		slow := make(chan Answer, 1)
+		go func() {
+			answer, _ := s.ask(&Ask{ID: "i", Name: "slow", FromHook: true, RunID: "run"})
+			slow <- answer
+		}()
+		synctest.Wait()
+		end()
+		<-slow
+		answer, err := s.ask(&Ask{ID: "i", Name: "n", FromHook: true, RunID: "run"})
+		require.NoError(t, err)
+		require.Equal(t, runtime.ProblemUnavailable, answer.Problem.Code)
+		s.serveCommand(t.Context(), "run", nil)()
+		require.NoError(t, s.Close())
+	})
+}
+
+// A request for a command announces it to a container that sends requests, and to no
+// other one. So does that for its outcome.
+func TestCommandIsAnnounced(t *testing.T) {
+	for version, announced := range map[int]bool{Version: true, Previous: false} {
+		got := make(chan Request, 10)
+		s := scriptedSession(t, func(p *peer) {
+			p.handshake("a")
+			for r, ok := p.nextRequest(); ok; r, ok = p.nextRequest() {
+				got <- r
+				p.send(KindResponse, Response{ID: r.ID, Result: &runtime.Result{}})
+			}
+		})
+		c, err := s.connect(t.Context())
+		require.NoError(t, err)
+		c.version = version
+		cmd := runtime.Command{RunID: "run", Args: []string{"x"}, Fence: 7, Requests: echoBody}
+		for _, call := range []func(context.Context, runtime.Command) (runtime.Result, error){s.Exec, s.WaitResult} {
+			_, err = call(t.Context(), cmd)
+			require.NoError(t, err)
+			r := <-got
+			require.Equal(t, announced, r.Requests, "version %d", version)
+			require.EqualValues(t, 7, r.Fence)
+		}
+		cmd.Requests = nil
+		_, err = s.Exec(t.Context(), cmd)
+		require.NoError(t, err)
+		require.False(t, (<-got).Requests)
+	}
+}

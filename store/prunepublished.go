@@ -1,0 +1,173 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/hostler/hostler/delivery"
+)
+
+// The statements that remove what tenants' programs have published.
+const (
+	fullClaims = `SELECT claim FROM events WHERE untrusted = 1 GROUP BY claim HAVING count(*) > $1`
+	// oldestKept is the oldest of the newest events of a claim.
+	oldestKept      = `SELECT seq FROM events WHERE claim = $1 AND untrusted = 1 ORDER BY seq DESC LIMIT 1 OFFSET $2`
+	publishedOf     = `SELECT seq, time FROM events WHERE claim = $1 AND untrusted = 1 AND seq > $2 AND seq <= $3 ORDER BY seq LIMIT $4`
+	publishedByAll  = `SELECT seq, time FROM events WHERE untrusted = 1 AND seq > $1 AND seq <= $2 ORDER BY seq LIMIT $3`
+	removePublished = `DELETE FROM events WHERE seq = $1 AND untrusted = 1`
+	// undelivered are the published events that are still to be delivered.
+	undelivered     = `SELECT DISTINCT seq FROM deliveries WHERE ` + liveDelivery + ` AND priority <= $1`
+	passedByCursors = `SELECT COALESCE((SELECT min(seq) FROM cursors), (SELECT last FROM log WHERE id = 1))`
+	// Where nothing is published, retention writes nothing and reads one index.
+	anyPublished = `SELECT seq FROM events WHERE untrusted = 1 LIMIT 1`
+	isUnused     = ` FROM allowances WHERE events < $1 AND bytes < $1 AND NOT EXISTS
+		(SELECT 1 FROM claims WHERE kind = 'claim' AND claims.id = allowances.id AND claims.` + liveCondition + `)`
+	anyUnused        = `SELECT 1` + isUnused + ` LIMIT 1`
+	unusedAllowances = `DELETE` + isUnused
+)
+
+// PublishedRetention selects what PrunePublished may remove.
+type PublishedRetention struct {
+	Before   time.Time // older events
+	PerClaim int       // how many events of a claim are kept at most
+}
+
+// PrunePublished removes events that tenants' programs have published, also from
+// between other events: old ones, and the oldest of a claim that has many. It keeps
+// those that a cursor has not passed and those that are still to be delivered. It
+// may be called again at any time, and may be interrupted at any time. It returns
+// how many it has removed.
+func (db *DB) PrunePublished(ctx context.Context, r PublishedRetention) (removed int64, err error) {
+	p := publishedPruner{db: db}
+	found, err := db.hasRow(ctx, anyPublished)
+	if err == nil && found {
+		if err = p.prepare(ctx); err == nil {
+			err = errors.Join(p.removeOld(ctx, r.Before), p.removeSurplus(ctx, r.PerClaim))
+		}
+	}
+	if err == nil {
+		err = db.removeAllowances(ctx, r.Before)
+	}
+	if err != nil {
+		return p.removed, fmt.Errorf("prune published events: %w", err)
+	}
+	return p.removed, nil
+}
+
+// removeAllowances removes those that nothing has used since a time, unless their
+// claims are live.
+func (db *DB) removeAllowances(ctx context.Context, before time.Time) error {
+	found, err := db.hasRow(ctx, anyUnused, toNanos(before))
+	if err != nil || !found {
+		return err
+	}
+	return db.writer.update(ctx, func(t *tx) error { return t.execLater(unusedAllowances, toNanos(before)) })
+}
+
+// hasRow reports whether a query for a number returns a row.
+func (db *DB) hasRow(ctx context.Context, query string, args ...any) (bool, error) {
+	_, err := queryRow(ctx, db, scanNumber, query, args...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// publishedPruner removes published events.
+type publishedPruner struct {
+	db      *DB
+	passed  int64          // by all cursors
+	needed  map[int64]bool // events that are still to be delivered
+	removed int64
+}
+
+// publishedEvent is what a pruner reads of an event.
+type publishedEvent struct{ seq, time int64 }
+
+// prepare reads what must be kept. The cursors are read first: the deliveries of
+// what they have passed were added with them. A cursor that is added later begins
+// at the end of the log. A delivery that an operator retries or replays in the
+// meantime finds its event removed.
+func (p *publishedPruner) prepare(ctx context.Context) (err error) {
+	if p.passed, err = queryRow(ctx, p.db, scanNumber, passedByCursors); err != nil {
+		return err
+	}
+	seqs, err := queryAll(ctx, p.db, "undelivered events", undelivered, []any{delivery.MaxTenantPriority}, scanNumber)
+	p.needed = make(map[int64]bool, len(seqs))
+	for _, seq := range seqs {
+		p.needed[seq] = true
+	}
+	return err
+}
+
+// removeOld removes the events before a time. The log is in the order of its
+// times, except for the duration of transactions.
+func (p *publishedPruner) removeOld(ctx context.Context, before time.Time) error {
+	return p.removeAll(ctx, p.passed, toNanos(before), publishedByAll)
+}
+
+// removeSurplus removes the oldest events of claims that have more than limit.
+func (p *publishedPruner) removeSurplus(ctx context.Context, limit int) error {
+	claims, err := queryAll(ctx, p.db, "claims with many events", fullClaims, []any{limit}, scanText)
+	for _, id := range claims {
+		kept, kErr := queryRow(ctx, p.db, scanNumber, oldestKept, id, limit-1)
+		if kErr == nil {
+			kErr = p.removeAll(ctx, min(p.passed, kept-1), math.MaxInt64, publishedOf, id)
+		}
+		err = errors.Join(err, kErr)
+	}
+	return err
+}
+
+// removeAll removes the events up to last, and before a time, of those that a
+// query returns.
+func (p *publishedPruner) removeAll(ctx context.Context, last, before int64, query string, args ...any) error {
+	for after := int64(0); ; {
+		page, err := queryAll(ctx, p.db, "published events", query, slices.Concat(args, []any{after, last, pruneChunk}), func(r row) (e publishedEvent, err error) {
+			err = r.Scan(&e.seq, &e.time)
+			return e, err
+		})
+		if err != nil {
+			return err
+		}
+		var seqs []int64
+		for _, e := range page {
+			if e.time < before && !p.needed[e.seq] {
+				seqs = append(seqs, e.seq)
+			}
+			after = e.seq
+		}
+		if err := p.remove(ctx, seqs); err != nil {
+			return err
+		}
+		if len(page) < pruneChunk || page[len(page)-1].time >= before {
+			return nil
+		}
+	}
+}
+
+// remove removes events in one change.
+func (p *publishedPruner) remove(ctx context.Context, seqs []int64) error {
+	if len(seqs) == 0 {
+		return nil
+	}
+	err := p.db.writer.update(ctx, func(t *tx) error {
+		for _, seq := range seqs {
+			if err := t.execLater(removePublished, seq); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	p.removed += int64(len(seqs))
+	p.db.buffer.remove(seqs)
+	return nil
+}

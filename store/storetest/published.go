@@ -1,0 +1,261 @@
+package storetest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/publish"
+)
+
+var whilePublishing = []claim.State{claim.Active, claim.Releasing}
+
+// newPublication returns the publication of an event.
+func newPublication(id string) publish.Publication {
+	return publish.Publication{Claim: id, States: whilePublishing, Change: func(*claim.Claim, time.Time) *activity.Event {
+		return &activity.Event{Type: "custom.x", Untrusted: true, Priority: new(3), Message: "m"}
+	}}
+}
+
+// addTenantClaim adds a container and an active claim of a tenant that has it.
+func addTenantClaim(t *testing.T, s Store, tenant string) claim.Claim {
+	t.Helper()
+	addIdleContainer(t, s, rev, "")
+	return addActiveClaim(t, s, tenant)
+}
+
+// A published event is in the log like the others, with its claim, its mark and
+// its priority, and can be found by them.
+func publishEvent(t *testing.T, s Store) {
+	ctx := t.Context()
+	c := addTenantClaim(t, s, "ann")
+	first := lastSeq(t, s)
+	publication := func(typ activity.Type, priority int, data string) publish.Publication {
+		return publish.Publication{Claim: c.ID, States: whilePublishing, Change: func(*claim.Claim, time.Time) *activity.Event {
+			return &activity.Event{Type: typ, Untrusted: true, Priority: &priority, Message: "m", Data: json.RawMessage(data)}
+		}}
+	}
+	r, err := s.Publish(ctx, publication("agent.a", 0, `["x"]`))
+	require.NoError(t, err)
+	require.Equal(t, c.ID, r.Claim.ID)
+	_, err = s.Publish(ctx, publication("custom.b", 9, ""))
+	require.NoError(t, err)
+	require.NoError(t, s.Append(ctx, activity.Event{Type: activity.PoolWarning, Message: "ours"}))
+	for range 2 {
+		got := events(t, s, activity.Filter{}, first)[:3]
+		want := activity.Event{
+			Seq: first + 1, Time: r.Event.Time, Type: "agent.a", Workload: web, Container: c.Container, Tenant: "ann", Claim: c.ID,
+			Message: "m", Data: json.RawMessage(`["x"]`), Untrusted: true, Priority: new(0),
+		}
+		require.Equal(t, want, got[0])
+		require.True(t, got[1].Untrusted)
+		require.Equal(t, 9, *got[1].Priority)
+		require.False(t, got[2].Untrusted)
+		require.Nil(t, got[2].Priority)
+		for name, f := range map[string]struct {
+			f    activity.Filter
+			want int
+		}{
+			"published":         {activity.Filter{Untrusted: new(true)}, 2},
+			"of Hostler":        {activity.Filter{Untrusted: new(false), Types: []activity.Type{"agent", "custom", activity.PoolWarning}, Workload: ""}, 1},
+			"of a priority":     {activity.Filter{MinPriority: 9, Untrusted: new(true)}, 1},
+			"of high priority":  {activity.Filter{MinPriority: 1, Types: []activity.Type{"agent", "custom", "pool"}}, 2},
+			"of an agent":       {activity.Filter{Types: []activity.Type{"agent"}}, 1},
+			"of a type":         {activity.Filter{Types: []activity.Type{"custom.b"}}, 1},
+			"of a longer type":  {activity.Filter{Types: []activity.Type{"custom.b.c"}}, 0},
+			"of a shorter type": {activity.Filter{Types: []activity.Type{"custom."}}, 0},
+		} {
+			all := 0
+			for _, e := range events(t, s, f.f, first) {
+				if e.Workload != "filler" {
+					all++
+				}
+			}
+			require.Equal(t, f.want, all, name)
+		}
+		addEvents(t, s, 5000)
+	}
+}
+
+// An event is recorded only while its claim holds its container, whatever the
+// caller has read before.
+func publishStates(t *testing.T, s Store) {
+	ctx := t.Context()
+	_, err := s.Publish(ctx, newPublication("unknown"))
+	require.ErrorIs(t, err, claim.ErrClaimNotFound)
+	addIdleContainer(t, s, rev, "")
+	c, err := s.Reserve(ctx, newReservation("ann"))
+	require.NoError(t, err)
+	last := lastSeq(t, s)
+	_, err = s.Publish(ctx, newPublication(c.ID))
+	require.ErrorIs(t, err, claim.ErrNotActive)
+	require.Equal(t, last, lastSeq(t, s))
+	ofHook := newPublication(c.ID)
+	ofHook.States, ofHook.FromHook = append(whilePublishing[:2:2], claim.Pending), true
+	depth := func(run string) int {
+		ofHook.Run = run
+		r, err := s.Publish(ctx, ofHook)
+		require.NoError(t, err)
+		return r.Event.Depth
+	}
+	require.Zero(t, depth(""), "a hook of a point")
+
+	mustUpdateClaim(t, s, activeTransition(c.ID))
+	ofPoint, ofEvent := newAttempt("p", 1), newAttempt("e", 1)
+	ofPoint.Claim, ofPoint.Container = c.ID, c.Container
+	require.NoError(t, s.RunStarted(ctx, ofPoint))
+	require.Zero(t, depth(ofPoint.ID))
+	require.Zero(t, depth(""), "no event hook runs")
+	ofEvent.Claim, ofEvent.Container, ofEvent.Event, ofEvent.Seq = c.ID, c.Container, "custom.x", 1
+	require.NoError(t, s.RunStarted(ctx, ofEvent))
+	require.Zero(t, depth(ofPoint.ID))
+	require.Equal(t, 1, depth(ofEvent.ID), "an event hook does not trigger itself")
+	require.Equal(t, 1, depth(""))
+	require.Equal(t, 1, events(t, s, activity.Filter{Claim: c.ID, Types: []activity.Type{"custom"}}, last)[5].Depth)
+	ofHook.FromHook = false
+	require.Zero(t, depth(""), "the main process")
+	require.NoError(t, s.RunEnded(ctx, endedRun(ofEvent, hooks.Succeeded, 0)))
+	ofHook.FromHook = true
+	require.Zero(t, depth(""))
+
+	mustUpdateClaim(t, s, releasingTransition(c.ID))
+	_, err = s.Publish(ctx, newPublication(c.ID))
+	require.NoError(t, err, "the program still ends")
+	mustUpdateClaim(t, s, releasedTransition(c.ID))
+	_, err = s.Publish(ctx, newPublication(c.ID))
+	require.ErrorIs(t, err, claim.ErrNotActive)
+}
+
+// A request that is sent again publishes nothing, and costs nothing.
+func publishOnce(t *testing.T, s Store) {
+	ctx := t.Context()
+	c, other := addTenantClaim(t, s, "ann"), addTenantClaim(t, s, "bob")
+	p := newPublication(c.ID)
+	p.ID = "request-1"
+	first, err := s.Publish(ctx, p)
+	require.NoError(t, err)
+	for range 60 {
+		again, err := s.Publish(ctx, p)
+		require.NoError(t, err)
+		require.Equal(t, first.Event.Time, again.Event.Time)
+		require.Equal(t, first.Event.Type, again.Event.Type)
+	}
+	p.Claim = other.ID
+	_, err = s.Publish(ctx, p)
+	require.NoError(t, err, "the id is the claim's")
+	p.Claim, p.ID = c.ID, "request-2"
+	_, err = s.Publish(ctx, p)
+	require.NoError(t, err)
+	require.Len(t, events(t, s, activity.Filter{Claim: c.ID, Types: []activity.Type{"custom"}}, 0), 2)
+}
+
+// A claim, and a tenant with all its claims, publishes 50 events at once, however
+// many callers there are.
+func publishLimits(t *testing.T, s Store) {
+	ctx := t.Context()
+	c, other := addTenantClaim(t, s, "ann"), addTenantClaim(t, s, "bob")
+	var published, refused atomic.Int64
+	var g errgroup.Group
+	start := time.Now()
+	for range 8 {
+		g.Go(func() error {
+			for range 12 {
+				r, err := s.Publish(ctx, newPublication(c.ID))
+				limit, isLimit := errors.AsType[*publish.LimitError](err)
+				switch {
+				case err == nil:
+					published.Add(1)
+				case isLimit && limit.RetryAfter > 0 && limit.Of == "claim" && r.Claim.ID == c.ID && r.ByClaim.Events.After(r.Now):
+					refused.Add(1)
+				default:
+					return fmt.Errorf("%+v: %w", r, err)
+				}
+			}
+			return nil
+		})
+	}
+	require.NoError(t, g.Wait())
+	most := 50 + int64(time.Since(start)/(200*time.Millisecond)) + 1
+	require.GreaterOrEqual(t, published.Load(), int64(50))
+	require.LessOrEqual(t, published.Load(), most)
+	require.EqualValues(t, 96, published.Load()+refused.Load())
+	require.Len(t, events(t, s, activity.Filter{Claim: c.ID, Types: []activity.Type{"custom"}}, 0), int(published.Load()))
+
+	p := newPublication(other.ID)
+	p.Dropped = 7
+	r, err := s.Publish(ctx, p)
+	require.NoError(t, err, "another tenant")
+	require.EqualValues(t, 7, r.ByClaim.Dropped)
+	r, err = s.Publish(ctx, newPublication(other.ID))
+	require.NoError(t, err)
+	require.EqualValues(t, 7, r.ByClaim.Dropped)
+
+	// The tenant's next claim does not get a new burst.
+	mustUpdateClaim(t, s, releasingTransition(c.ID))
+	mustUpdateClaim(t, s, releasedTransition(c.ID))
+	next := addTenantClaim(t, s, "ann")
+	var limit *publish.LimitError
+	for range 20 {
+		if _, err = s.Publish(ctx, newPublication(next.ID)); err != nil {
+			break
+		}
+	}
+	require.ErrorAs(t, err, &limit)
+	require.Equal(t, "tenant", limit.Of)
+}
+
+// The activity of a claim is recorded with its event, or neither is.
+func publishActivity(t *testing.T, s Store) {
+	ctx := t.Context()
+	c := addTenantClaim(t, s, "ann")
+	p := newPublication(c.ID)
+	p.Change = func(c *claim.Claim, now time.Time) *activity.Event {
+		c.Activity, c.ActivityTool, c.ActivityAt, c.TouchedAt = "thinking", "grep", &now, &now
+		return &activity.Event{Type: activity.AgentActivityChanged, Untrusted: true, Priority: new(7), Message: "m"}
+	}
+	r, err := s.Publish(ctx, p)
+	require.NoError(t, err)
+	got, err := s.Claim(ctx, c.ID)
+	require.NoError(t, err)
+	require.Equal(t, got, r.Claim)
+	require.Equal(t, "thinking", got.Activity)
+	require.Equal(t, "grep", got.ActivityTool)
+	require.Equal(t, r.Event.Time, *got.ActivityAt)
+	require.Equal(t, r.Event.Time, *got.TouchedAt)
+
+	p.Change = func(c *claim.Claim, _ time.Time) *activity.Event {
+		c.Activity = "idle"
+		return nil
+	}
+	last := lastSeq(t, s)
+	r, err = s.Publish(ctx, p)
+	require.NoError(t, err)
+	require.Equal(t, got, r.Claim, "no event, no change")
+	require.Nil(t, r.Event)
+	require.Equal(t, last, lastSeq(t, s))
+
+	for err == nil {
+		_, err = s.Publish(ctx, newPublication(c.ID))
+	}
+	p.Change = func(c *claim.Claim, _ time.Time) *activity.Event {
+		c.Activity = "offline"
+		return &activity.Event{Type: activity.AgentActivityChanged, Untrusted: true, Priority: new(7), Message: "m"}
+	}
+	for range 5 {
+		_, err = s.Publish(ctx, p)
+	}
+	if err != nil { // on a slow machine there may be room again
+		got, err = s.Claim(ctx, c.ID)
+		require.NoError(t, err)
+		require.Equal(t, "thinking", got.Activity)
+	}
+}
