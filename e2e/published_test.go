@@ -70,6 +70,7 @@ func TestPublishedEvents(t *testing.T) {
 		require.Equal(t, client.CodeClaimNotActive, refused.Code)
 		s.eventually(func() bool { return r.count("/ended", "") > 0 })
 		require.Equal(t, 1, r.count("/ended", `{"activity": "waiting_for_input"}`))
+		s.awaitDeliveries("published") // it is received before it is on record
 		s.requireEnds()
 	})
 }
