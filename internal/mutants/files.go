@@ -105,6 +105,31 @@ var workloadFiles = []mutation{
 		new:  `time.Duration(1)`,
 	},
 	{
+		desc: "a script in the form of text stops the flow", test: "TestTextForm",
+		file: "workload/forms.go",
+		old: `OnError: string(hooks.Continue), Enabled: true},
+			processFile: `,
+		new: `OnError: string(hooks.Fail), Enabled: true},
+			processFile: `,
+	},
+	{
+		desc: "a script in the form of text has no limits", test: "TestTextForm",
+		file: "workload/forms.go",
+		old:  `, Limits: &hookLimitsFile{CPUTime: duration(textCPUTime), FileSize: textFileSize}`,
+	},
+	{
+		desc: "a script in the form of text runs in another shell", test: "TestTextForm",
+		file: "workload/forms.go",
+		old:  `Shell: shellArgs{"/bin/bash"},`,
+		new:  `Shell: shellArgs{"/bin/sh"},`,
+	},
+	{
+		desc: "a script in the form of text does not have what was signalled", test: "TestTextFormAtWaits",
+		file: "workload/forms.go",
+		old:  `{"SIGNAL_DATA", "WAIT_DURATION"}`,
+		new:  `{"WAIT_DURATION"}`,
+	},
+	{
 		desc: "a script in the form of text does not have its claim", test: "TestTextForm",
 		file: "workload/forms.go",
 		old:  `names["AGENT_ID"] = "${CLAIM_ID}"`,
