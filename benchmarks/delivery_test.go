@@ -31,6 +31,7 @@ import (
 	"github.com/hostler/hostler/runtime/fake"
 	"github.com/hostler/hostler/store"
 	"github.com/hostler/hostler/store/postgrestest"
+	"github.com/hostler/hostler/store/storetest"
 )
 
 // backlog is how many deliveries BenchmarkBacklog works off.
@@ -89,6 +90,7 @@ func newDeliveryRig(b *testing.B, dsn string) *deliveryRig {
 	r.service = delivery.New(db, delivery.Options{
 		Workloads: r.pools.Catalog, Executors: executors, Attempt: hookRunner.EventAttempt, Log: log,
 	})
+	storetest.PutWorkloads(b, db, "w")
 	for i := range 1000 {
 		require.NoError(b, db.AddContainer(b.Context(), pool.Container{ID: container(i), Workload: "w", Revision: "r"}, 1000))
 	}

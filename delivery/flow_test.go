@@ -164,8 +164,8 @@ func TestUnconfirmedCancel(t *testing.T) {
 		r.executor.end(func(context.Context, runner.Attempt) runner.Result {
 			return runner.Result{State: hooks.Cancelled, Err: errors.Join(delivery.ErrClaimEnded, runtime.ErrUnavailable)}
 		})
-		addContainer(t, r.db, "a")
 		r.apply(command("h", "pool"))
+		addContainer(t, r.db, "a")
 		r.record(activity.PoolWarning, "a")
 		d := r.only()
 		require.Equal(t, delivery.Failed, d.State)

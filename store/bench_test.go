@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"sync/atomic"
@@ -140,6 +141,9 @@ func openBench(b *testing.B, dsn string) *DB {
 func addIdleContainer(tb testing.TB, db *DB, workload, id string) {
 	tb.Helper()
 	ctx := tb.Context()
+	if _, err := db.Workload(ctx, workload); errors.Is(err, pool.ErrWorkloadNotFound) {
+		require.NoError(tb, db.PutWorkload(ctx, pool.Record{ID: workload, Revision: "r", MaxSize: 1 << 30}))
+	}
 	require.NoError(tb, db.AddContainer(ctx, pool.Container{ID: id, Workload: workload, Revision: "r"}, 1<<30))
 	_, err := db.UpdateContainer(ctx, pool.Transition{
 		ID: id, From: []pool.State{pool.Creating}, To: pool.Idle,

@@ -71,6 +71,9 @@ func addContainer(t *tx, c pool.Container, maxSize int) error {
 	if err := t.lockWorkload(c.Workload); err != nil { // two concurrent calls would count the same
 		return err
 	}
+	if err := checkExists(t, c.Workload); err != nil {
+		return err
+	}
 	var n int
 	if err := t.query(countContainers, c.Workload).Scan(&n); err != nil {
 		return translateError(err)

@@ -55,6 +55,7 @@ func TestMigratesFromEveryVersion(t *testing.T) {
 				kept, err := db.Meta(t.Context(), "kept")
 				require.NoError(t, err)
 				require.Equal(t, "yes", kept)
+				require.NoError(t, db.PutWorkload(t.Context(), pool.Record{ID: "w"}))
 				require.NoError(t, db.AddContainer(t.Context(), pool.Container{ID: "k", Workload: "w"}, 1))
 				require.NoError(t, db.Close())
 			}

@@ -148,6 +148,7 @@ func TestLostCommitReply(t *testing.T) {
 			target := postgrestest.Schema(t)
 			proxy := postgrestest.NewProxy(t, target)
 			db := openDB(t, proxy.URL()+"&pool_max_conns=1")
+			storetest.PutWorkloads(t, db, "w")
 			runs := 0
 			idle := func(id string) (pool.Container, error) {
 				require.NoError(t, db.AddContainer(t.Context(), pool.Container{ID: id, Workload: "w", Revision: "r"}, 2))

@@ -153,6 +153,7 @@ func reservation(tenant string) claim.Reservation {
 
 func idleContainer(t *testing.T, db *store.DB) {
 	t.Helper()
+	storetest.PutWorkloads(t, db, "w")
 	id := uuid.Must(uuid.NewV7()).String()
 	require.NoError(t, db.AddContainer(t.Context(), pool.Container{ID: id, Workload: "w", Revision: "r"}, 1<<30))
 	_, err := db.UpdateContainer(t.Context(), pool.Transition{

@@ -20,6 +20,7 @@ import (
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/store"
 	"github.com/hostler/hostler/store/postgrestest"
+	"github.com/hostler/hostler/store/storetest"
 )
 
 func register(t *testing.T, db *store.DB) membership.Replica {
@@ -275,6 +276,7 @@ func TestOwnedRecords(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx := t.Context()
 			db := openDB(t, dsn(t))
+			storetest.PutWorkloads(t, db, "w")
 			early := reservation("early")
 			_, err := db.Reserve(ctx, early)
 			require.ErrorIs(t, err, claim.ErrNoIdleContainer)

@@ -50,7 +50,7 @@ const (
 	// A workload that was applied again in the meantime is no longer being
 	// deleted.
 	deleteWorkload  = `DELETE FROM workloads WHERE id = $1 AND deleting = 1`
-	selectUpdatedAt = `SELECT updated_at FROM workloads WHERE id = $1`
+	countWorkload   = `SELECT count(*) FROM workloads WHERE id = $1`
 	selectVersion   = `SELECT updated_at, event_hooks NOT IN ('{}', 'null') FROM workloads WHERE id = $1`
 	deleteRevisions = `DELETE FROM revisions WHERE workload = $1`
 )
@@ -127,6 +127,16 @@ func checkUnchanged(t *tx, r pool.Record) (hasEventHooks bool, err error) {
 		return false, fmt.Errorf("%w: it was changed concurrently", pool.ErrConflict)
 	}
 	return hasEventHooks, nil
+}
+
+// checkExists returns pool.ErrWorkloadNotFound if the workload was removed. The
+// caller has locked it, so that it is not removed concurrently.
+func checkExists(t *tx, id string) error {
+	n, err := scanNumber(t.query(countWorkload, id))
+	if err == nil && n == 0 {
+		return pool.ErrWorkloadNotFound
+	}
+	return translateError(err)
 }
 
 // Workload returns one record.

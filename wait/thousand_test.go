@@ -20,6 +20,7 @@ import (
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/store"
 	"github.com/hostler/hostler/store/postgrestest"
+	"github.com/hostler/hostler/store/storetest"
 	"github.com/hostler/hostler/wait"
 	"github.com/hostler/hostler/workload"
 )
@@ -59,6 +60,7 @@ func startServer(t *testing.T, dsn string) replica {
 // to 14.5 seconds.
 func startThousand(t *testing.T, s replica) {
 	t.Helper()
+	storetest.PutWorkloads(t, s.db, "w")
 	var claims []claim.Claim
 	for n := range 100 {
 		claims = append(claims, activeClaim(t, s.db, fmt.Sprint("t", n)))

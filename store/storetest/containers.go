@@ -84,6 +84,7 @@ func poolFull(t *testing.T, s Store) {
 	mustUpdateContainer(t, s, destroyedTransition(first))
 	require.NoError(t, s.AddContainer(ctx, second, 1))
 	require.Error(t, s.AddContainer(ctx, second, 5), "there is one of that id")
+	PutWorkloads(t, s, "other")
 	other := pool.Container{ID: newID(), Workload: "other", Revision: rev}
 	require.NoError(t, s.AddContainer(ctx, other, 1), "each workload has its own bound")
 }
@@ -91,6 +92,7 @@ func poolFull(t *testing.T, s Store) {
 // A container may be created for a waiting claim.
 func containerForClaim(t *testing.T, s Store) {
 	ctx := t.Context()
+	PutWorkloads(t, s, web)
 	r := newReservation("ann")
 	_, err := s.Reserve(ctx, r)
 	require.ErrorIs(t, err, claim.ErrNoIdleContainer)
@@ -115,6 +117,7 @@ func containerLists(t *testing.T, s Store) {
 	destroyed := addIdleContainer(t, s, rev, "")
 	mustUpdateContainer(t, s, destroyingTransition(destroyed))
 	mustUpdateContainer(t, s, destroyedTransition(destroyed))
+	PutWorkloads(t, s, "other")
 	other := newID()
 	require.NoError(t, s.AddContainer(ctx, pool.Container{ID: other, Workload: "other", Revision: rev}, 1))
 

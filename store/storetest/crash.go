@@ -32,7 +32,9 @@ const crashDir = "STORETEST_CRASH_DIR"
 // Crash.
 func Crash(t *testing.T, open func(t *testing.T, dir string) Store, sound func(t *testing.T, dir string)) {
 	if dir := os.Getenv(crashDir); dir != "" {
-		require.NoError(t, writeForever(t.Context(), open(t, dir)))
+		s := open(t, dir)
+		PutWorkloads(t, s, web)
+		require.NoError(t, writeForever(t.Context(), s))
 		return
 	}
 	const rounds, answers = 4, 150

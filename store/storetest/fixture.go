@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/google/uuid"
@@ -26,9 +27,33 @@ var endpoint = runtime.Endpoint{Host: "172.18.0.7", Ports: []int{80, 443}}
 
 func newID() string { return uuid.Must(uuid.NewV7()).String() }
 
+// PutWorkloads puts the records of the workloads that have none, without an event:
+// containers are only added to workloads that exist.
+func PutWorkloads(t testing.TB, s pool.Workloads, ids ...string) {
+	t.Helper()
+	for _, id := range ids {
+		_, err := s.Workload(t.Context(), id)
+		if errors.Is(err, pool.ErrWorkloadNotFound) {
+			err = s.PutWorkload(t.Context(), pool.Record{ID: id, Revision: rev, Source: []byte("id: " + id + "\nimage: box\n"), MaxSize: unlimited})
+		}
+		require.NoError(t, err)
+	}
+}
+
+// removeWorkload removes a workload that has no container, as its deletion does.
+func removeWorkload(t *testing.T, s Store, id string) {
+	t.Helper()
+	r, err := s.Workload(t.Context(), id)
+	require.NoError(t, err)
+	r.Draining, r.Deleting = true, true
+	require.NoError(t, s.PutWorkload(t.Context(), r))
+	require.NoError(t, s.RemoveWorkload(t.Context(), id))
+}
+
 // addContainer adds a container of web that is being created.
 func addContainer(t *testing.T, s Store, revision string) string {
 	t.Helper()
+	PutWorkloads(t, s, web)
 	id := newID()
 	require.NoError(t, s.AddContainer(t.Context(), pool.Container{ID: id, Workload: web, Revision: revision}, unlimited))
 	return id

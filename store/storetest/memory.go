@@ -77,6 +77,7 @@ func putShared(t *testing.T, s Store, id string, shared bool) {
 // claimOn adds an active claim of a tenant on a workload.
 func claimOn(t *testing.T, s Store, workload, tenant string) claim.Claim {
 	t.Helper()
+	PutWorkloads(t, s, workload)
 	id := newID()
 	require.NoError(t, s.AddContainer(t.Context(), pool.Container{ID: id, Workload: workload, Revision: rev}, unlimited))
 	mustUpdateContainer(t, s, idleTransition(id, ""))

@@ -190,11 +190,7 @@ func memoryEndsWithWorkload(t *testing.T, s Store) {
 		mustPut(t, s, putMemory(other, level, "k", "1"))
 	}
 	endClaim(t, s, c)
-	r, err := s.Workload(t.Context(), web)
-	require.NoError(t, err)
-	r.Deleting = true
-	require.NoError(t, s.PutWorkload(t.Context(), r))
-	require.NoError(t, s.RemoveWorkload(t.Context(), web))
+	removeWorkload(t, s, web)
 	require.EqualValues(t, 1, usageOf(t, s, memory.Tenant).Keys)
 
 	putShared(t, s, web, true)
@@ -213,7 +209,10 @@ func memoryEndsWithWorkload(t *testing.T, s Store) {
 
 // A claim that outlives its workload adds nothing to the next one of that id.
 func memoryOfRemovedWorkload(t *testing.T, s Store) {
-	c := claimOn(t, s, web, "ann") // without a record
+	c := claimOn(t, s, web, "ann")
+	mustUpdateContainer(t, s, destroyingTransition(c.Container))
+	mustUpdateContainer(t, s, destroyedTransition(c.Container))
+	removeWorkload(t, s, web)
 	mustPut(t, s, putMemory(c, memory.Claim, "k", "1"))
 	_, err := s.ChangeMemory(t.Context(), putMemory(c, memory.Tenant, "k", "1"))
 	require.ErrorIs(t, err, pool.ErrWorkloadNotFound)

@@ -83,6 +83,7 @@ func oneTenantRace(t *testing.T, s Store) {
 // max_size is never exceeded, however many servers fill concurrently.
 func maxSizeInRace(t *testing.T, s Store) {
 	const bound = 7
+	PutWorkloads(t, s, web)
 	var full atomic.Int64
 	var g errgroup.Group
 	for range 100 {
@@ -100,4 +101,51 @@ func maxSizeInRace(t *testing.T, s Store) {
 	all, err := s.Containers(t.Context(), pool.ContainerFilter{Workload: web})
 	require.NoError(t, err)
 	require.Len(t, all, bound)
+}
+
+// A workload is removed or a container is added to it, whichever is first: no
+// container exists without the record of its workload.
+func removalRace(t *testing.T, s Store) {
+	removed := 0
+	for round := range 60 {
+		id := fmt.Sprint("w", round)
+		require.NoError(t, s.PutWorkload(t.Context(), pool.Record{ID: id, Revision: rev, MaxSize: unlimited, Deleting: true}))
+		isExpected := func(err, refusal error) (isDone bool, _ error) {
+			if errors.Is(err, refusal) {
+				return false, nil
+			}
+			return err == nil, err
+		}
+		var isRemoved bool
+		var added atomic.Int64
+		var g errgroup.Group
+		add := func() error {
+			c := pool.Container{ID: newID(), Workload: id, Revision: rev}
+			isAdded, err := isExpected(s.AddContainer(t.Context(), c, unlimited), pool.ErrWorkloadNotFound)
+			if isAdded {
+				added.Add(1)
+			}
+			return err
+		}
+		remove := func() (err error) {
+			isRemoved, err = isExpected(s.RemoveWorkload(t.Context(), id), pool.ErrInUse)
+			return err
+		}
+		calls := []func() error{add, remove}
+		for i := range calls {
+			g.Go(calls[(i+round)%len(calls)]) // each is the first one of some rounds
+		}
+		require.NoError(t, g.Wait())
+		all, err := s.Containers(t.Context(), pool.ContainerFilter{Workload: id})
+		require.NoError(t, err)
+		require.Len(t, all, int(added.Load()))
+		_, err = s.Workload(t.Context(), id)
+		require.Equal(t, isRemoved, errors.Is(err, pool.ErrWorkloadNotFound))
+		require.Equal(t, isRemoved, len(all) == 0, "a container that exists keeps its workload")
+		if isRemoved {
+			removed++
+		}
+	}
+	t.Logf("%d of 60 workloads were removed first", removed)
+	requireLogMatchesRecords(t, s)
 }

@@ -58,6 +58,32 @@ func workloads(t *testing.T, s Store) {
 		eventTypes(events(t, s, activity.Filter{Types: []activity.Type{"workload"}, Workload: web}, 0)))
 }
 
+// A container is added to no workload that was removed, or was never put: nothing
+// would ever destroy it.
+func containerOfNoWorkload(t *testing.T, s Store) {
+	ctx := t.Context()
+	refused := func() {
+		t.Helper()
+		c := pool.Container{ID: newID(), Workload: web, Revision: rev}
+		from := lastSeq(t, s)
+		require.ErrorIs(t, s.AddContainer(ctx, c, unlimited), pool.ErrWorkloadNotFound)
+		_, err := s.Container(ctx, c.ID)
+		require.ErrorIs(t, err, pool.ErrContainerNotFound)
+		require.Equal(t, from, lastSeq(t, s), "no event either")
+	}
+	refused()
+	PutWorkloads(t, s, "other")
+	refused()
+	PutWorkloads(t, s, web)
+	id := addContainer(t, s, rev)
+	mustUpdateContainer(t, s, destroyingTransition(id))
+	mustUpdateContainer(t, s, destroyedTransition(id))
+	removeWorkload(t, s, web)
+	refused()
+	PutWorkloads(t, s, web)
+	addContainer(t, s, rev)
+}
+
 // putWorkload replaces the record unconditionally.
 func putWorkload(t *testing.T, s Store, r pool.Record) {
 	t.Helper()
