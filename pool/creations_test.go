@@ -215,6 +215,47 @@ func TestContainerWhoseRecordSeemedToFailIsSwept(t *testing.T) {
 	})
 }
 
+// removedFirst is a store whose first AddContainer comes after the removal of the
+// workload.
+type removedFirst struct {
+	*store.DB
+	remove func(workload string)
+}
+
+func (r removedFirst) AddContainer(ctx context.Context, c pool.Container, limit int) error {
+	r.remove(c.Workload)
+	return r.DB.AddContainer(ctx, c, limit)
+}
+
+// A workload that is removed when its container is about to be recorded gets none.
+// That is no failure.
+func TestWorkloadRemovedBeforeItsContainer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.NewStopped(t)
+		db := removedFirst{h.DB, func(id string) {
+			assert.NoError(t, h.Pools.Delete(t.Context(), id))
+			assert.NoError(t, h.DB.RemoveWorkload(t.Context(), id))
+		}}
+		var log strings.Builder
+		handler := slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})
+		pools := pool.New(db, h.RT, flowtest.HookRunner(h.RT, h.DB, nil), nil, slog.New(handler))
+		h.Apply(poolYAML(1, 4))
+		ctx, cancel := context.WithCancel(t.Context())
+		var g errgroup.Group
+		g.Go(func() error { return pools.Run(ctx) })
+		<-time.After(5 * time.Minute)
+		cancel()
+		require.NoError(t, g.Wait())
+		_, err := h.DB.Workload(t.Context(), "w")
+		require.ErrorIs(t, err, pool.ErrWorkloadNotFound, "it was removed")
+		all, err := h.DB.Containers(t.Context(), pool.ContainerFilter{States: pool.States()})
+		require.NoError(t, err)
+		require.Empty(t, all)
+		require.NotContains(t, strings.Join(h.RT.Calls(), " "), "create")
+		require.Empty(t, log.String())
+	})
+}
+
 // A container that takes long to create is not taken for an interrupted one.
 func TestSweepKeepsCreationsInProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -9,6 +9,41 @@ var stores = []mutation{
 		new:  `err == nil {`,
 	},
 	{
+		desc: "a container is added to a workload that was removed", test: "TestSQLite",
+		file: "store/containers.go",
+		old: `	if err := checkExists(t, c.Workload); err != nil {
+		return err
+	}
+`,
+		new: "",
+	},
+	{
+		desc: "a container is added while its workload is removed", test: "TestPostgres",
+		file: "store/containers.go",
+		old: `	if err := t.lockWorkload(c.Workload); err != nil { // two concurrent calls would count the same
+		return err
+	}
+	if err := checkExists(t, c.Workload); err != nil {
+		return err
+	}
+`,
+		new: `	if err := checkExists(t, c.Workload); err != nil {
+		return err
+	}
+	if err := t.lockWorkload(c.Workload); err != nil {
+		return err
+	}
+`,
+	},
+	{
+		desc: "the record of a container of a workload that was removed is tried again", test: "TestWorkloadRemovedBeforeItsContainer",
+		file: "pool/filler.go", pkg: "pool",
+		old: `	if err == nil || errors.Is(err, ErrWorkloadNotFound) {
+		return nil`,
+		new: `	if err == nil {
+		return nil`,
+	},
+	{
 		desc: "an update writes what never changes, and not what does", test: "TestEveryFieldIsStored",
 		file: "store/records.go",
 		old: `		if column.use == mutable {
