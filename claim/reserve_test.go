@@ -116,3 +116,35 @@ func TestCallerCancelsBeforeAnotherContainer(t *testing.T) {
 		require.NotEqual(t, unusable, c.Container)
 	})
 }
+
+// removingStore is a store whose Reserve comes after the removal of the workload.
+type removingStore struct {
+	*store.DB
+	remove func(workload string)
+}
+
+func (s removingStore) Reserve(ctx context.Context, r claim.Reservation) (claim.Claim, error) {
+	s.remove(r.Workload)
+	return s.DB.Reserve(ctx, r)
+}
+
+// A claim that is recorded after the removal of its workload ends at once: it does
+// not wait for a container.
+func TestWorkloadRemovedBeforeItsClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.NewStopped(t)
+		h.Apply(smallWorkload(1))
+		claims := newService(h, removingStore{h.DB, func(id string) {
+			require.NoError(t, h.Pools.Delete(t.Context(), id))
+			require.NoError(t, h.DB.RemoveWorkload(t.Context(), id))
+		}})
+		begun := time.Now()
+		_, _, err := claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada", Wait: time.Hour})
+		require.ErrorIs(t, err, pool.ErrWorkloadNotFound)
+		require.Less(t, time.Since(begun), time.Minute)
+		all, err := h.DB.Claims(t.Context(), claim.Filter{States: claim.States()})
+		require.NoError(t, err)
+		require.Len(t, all, 1)
+		require.Equal(t, claim.Failed, all[0].State)
+	})
+}
