@@ -18,8 +18,7 @@ import (
 // unreachedSteps are not in steps, because the workload of that test does not
 // have them.
 var unreachedSteps = map[string]string{
-	"create/seed":        "a workload with sync is seeded by its claims",
-	"create/image_hooks": "the workload has no image_hooks",
+	"create/seed": "a workload with sync is seeded by its claims",
 }
 
 var hookPoints = map[string]string{

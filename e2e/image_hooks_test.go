@@ -1,13 +1,17 @@
 package e2e
 
 import (
+	"cmp"
 	"maps"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/client"
+	"github.com/hostler/hostler/hooks"
 )
 
 // imageHook is a hook of the tests' image. It prints itself.
@@ -55,4 +59,70 @@ hooks:
 		require.Equal(t, client.RunStartFailed, runs[0].State)
 		require.Contains(t, runs[0].Error, "was changed since the container was created")
 	})
+}
+
+// hasImage reports whether the containers of a backend have an image, and so its
+// hooks.
+func hasImage(rt backend) bool { return rt.name() != processBackend{}.name() }
+
+// listedBefore are the failpoints at which the hooks of the first container's image
+// are on record, and the hook at post_start has not run.
+var listedBefore = []string{"create/image_hooks/after", "create/post_start/before"}
+
+// requireImageHooks checks the hooks of allPointsStateful after the server was
+// killed at a failpoint: at each point those of the image came first, one after the
+// other, and each once.
+func (s *server) requireImageHooks(id, failpoint string) {
+	t := s.t
+	t.Helper()
+	started := map[string]bool{} // containers whose hooks at post_start have a record
+	destroyed, claimed := map[string][]client.Run{}, map[string][]client.Run{}
+	first := ""
+	for _, r := range s.runsOf(client.RunFilter{Workload: id}) {
+		first = cmp.Or(first, r.Container)
+		switch r.Point {
+		case client.PostStart:
+			started[r.Container] = true
+		case client.PostClaim:
+			claimed[r.Claim] = append(claimed[r.Claim], r)
+		case client.PreDestroy:
+			destroyed[r.Container] = append(destroyed[r.Container], r)
+		}
+	}
+	for container, runs := range destroyed {
+		want := []string{"image:pre_destroy", "destroy"}
+		if !started[container] && !(container == first && slices.Contains(listedBefore, failpoint)) {
+			want = want[1:] // the creation was interrupted before they were listed
+		}
+		require.Equal(t, want, orderOf(t, runs), "at pre_destroy of container %s", container)
+	}
+	for id, runs := range claimed {
+		c, err := s.GetClaim(t.Context(), id)
+		require.NoError(t, err)
+		want, got := []string{"image:post_claim", "image:10-a", "claim"}, orderOf(t, runs)
+		if c.ActiveAt == nil {
+			want = want[:min(len(got), len(want))] // it was interrupted
+		}
+		require.Equal(t, want, got, "at post_claim of claim %s", id)
+	}
+	require.NotEmpty(t, destroyed)
+	require.NotEmpty(t, claimed)
+}
+
+// orderOf returns the hooks of one point in the order in which they began. Those of
+// the image have printed themselves unless their server was killed.
+func orderOf(t *testing.T, runs []client.Run) (names []string) {
+	t.Helper()
+	slices.SortStableFunc(runs, func(a, b client.Run) int { return a.StartedAt.Compare(b.StartedAt) })
+	for _, r := range runs {
+		names = append(names, r.Hook)
+		if !strings.HasPrefix(r.Hook, hooks.ImagePrefix) {
+			continue
+		}
+		require.Contains(t, []client.RunState{client.RunSucceeded, client.RunUnknown, client.RunLost, client.RunSkipped}, r.State, "%s: %s", r.Hook, r.Error)
+		if r.State == client.RunSucceeded {
+			require.Equal(t, imageHook, r.Stdout.String(), r.Hook)
+		}
+	}
+	return names
 }

@@ -19,7 +19,7 @@ import (
 // is killed before and after each: between a record and its action, and between
 // the action and the next record.
 var steps = map[string][]string{
-	"create":  {"record", "create", "pre_start", "start", "post_start", "healthy", "post_create", "baseline", "ready", "idle", "confirm"},
+	"create":  {"record", "create", "pre_start", "start", "image_hooks", "post_start", "healthy", "post_create", "baseline", "ready", "idle", "confirm"},
 	"claim":   {"reserve", "load", "compare", "wipe", "download", "seed", "restart", "post_start", "healthy", "post_claim", "activate"},
 	"release": {"releasing", "pre_release", "upload", "dispose", "released"},
 	"destroy": {"pre_destroy", "remove", "destroyed"},
@@ -65,6 +65,9 @@ func TestKilledAtEveryStep(t *testing.T) {
 	forEachBackend(t, func(t *testing.T, rt backend) {
 		for flow, names := range steps {
 			for _, step := range names {
+				if flow+"/"+step == "create/image_hooks" && !hasImage(rt) {
+					continue
+				}
 				for _, when := range []string{"before", "after"} {
 					t.Run(flow+"/"+step+"/"+when, func(t *testing.T) { runKilledAt(t, rt, flow+"/"+step+"/"+when) })
 				}
@@ -90,6 +93,9 @@ func runKilledAt(t *testing.T, rt backend, failpoint string) {
 	s.deleteWorkload(id)
 	s.requireEnds()
 	s.requireOnce(id)
+	if hasImage(rt) {
+		s.requireImageHooks(id, failpoint)
+	}
 	s.requireNothingLeft()
 }
 
@@ -105,7 +111,8 @@ type tenantSim struct {
 func (v *tenantSim) run(id string) {
 	s := v.s
 	ctx := s.t.Context()
-	if _, err := s.Apply(ctx, id, []byte(workload(s.t, s.rt, id, allPointsStateful))); err != nil {
+	file := fmt.Sprintf("%simage_hooks: %t\n", allPointsStateful, hasImage(s.rt))
+	if _, err := s.Apply(ctx, id, []byte(workload(s.t, s.rt, id, file))); err != nil {
 		return
 	}
 	var last client.Claim
