@@ -114,8 +114,15 @@ const uncleanReason = "container wipe could not be verified: "
 // numbers match what differs, in addition to names, in reasons of one kind.
 var numbers = regexp.MustCompile(`[0-9]+|"[^"]*"?`)
 
-// tallyEvent counts the reasons for which containers are destroyed.
+// publishedEvents is the counter of events that tenants' programs have published.
+const publishedEvents = "published: events"
+
+// tallyEvent counts what tenants' programs have published, and the reasons for which
+// containers are destroyed.
 func (s *soak) tallyEvent(e activity.Event) {
+	if e.Untrusted {
+		s.counters.add(publishedEvents)
+	}
 	if e.Type != activity.ContainerDestroying {
 		return
 	}

@@ -1,10 +1,13 @@
 package soak
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -43,13 +46,18 @@ const visitTimeout = 30 * time.Second
 // attackRow is an attack in the list of the program attacker.
 type attackRow struct{ Name, Class, User string }
 
-// attackList returns the attacks of the program attacker.
+// attackList returns the attacks of the program attacker, or those of them whose
+// name or class HOSTILE_ONLY matches.
 func attackList(t *testing.T) []attackRow {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), runtimetest.BuildAttacker(t), "list").Output()
 	require.NoError(t, err)
 	var all []attackRow
 	require.NoError(t, json.Unmarshal(out, &all))
+	only, err := regexp.Compile("^(" + cmp.Or(os.Getenv("HOSTILE_ONLY"), ".*") + ")$")
+	require.NoError(t, err, "HOSTILE_ONLY")
+	all = slices.DeleteFunc(all, func(a attackRow) bool { return !only.MatchString(a.Name) && !only.MatchString(a.Class) })
+	require.NotEmpty(t, all, "attacks that HOSTILE_ONLY chooses")
 	return all
 }
 

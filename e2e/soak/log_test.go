@@ -23,6 +23,7 @@ type history struct {
 	open           map[string]bool   // claims that were requested and have not ended
 	active         map[string]bool   // claims that became active
 	holds          map[string]string // claims by their containers
+	tenants        map[string]string // by claim
 }
 
 // requireLog checks the whole event log: no container had two claims at a time,
@@ -31,7 +32,7 @@ func (s *soak) requireLog(t *testing.T, db *store.DB) {
 	t.Helper()
 	h := &history{
 		started: map[string]int{}, ended: map[string]int{},
-		open: map[string]bool{}, active: map[string]bool{}, holds: map[string]string{},
+		open: map[string]bool{}, active: map[string]bool{}, holds: map[string]string{}, tenants: map[string]string{},
 	}
 	var after int64
 	for {
@@ -53,6 +54,9 @@ func (s *soak) requireLog(t *testing.T, db *store.DB) {
 
 // apply applies an event, and returns an error if it contradicts earlier ones.
 func (h *history) apply(e activity.Event) error {
+	if e.Untrusted {
+		return h.checkPublished(e)
+	}
 	switch e.Type {
 	case activity.HookStarted, activity.HookCompleted, activity.HookFailed:
 		return h.applyHook(e)
@@ -67,6 +71,43 @@ func (h *history) apply(e activity.Event) error {
 		return h.applyClaim(e)
 	}
 	return nil
+}
+
+// checkPublished checks that a tenant's program has published an event for its own
+// claim: the data has the marker of the program that has sent it.
+func (h *history) checkPublished(e activity.Event) error {
+	var data struct{ Marker string }
+	if err := json.Unmarshal(e.Data, &data); err != nil {
+		return err
+	}
+	number, _, _ := strings.Cut(e.Tenant, ".")
+	switch holder := h.holds[e.Container]; {
+	case e.Type != "custom.attack":
+		return fmt.Errorf("nothing publishes %s", e.Type)
+	case data.Marker != "mksoak"+number+"x":
+		return fmt.Errorf("REACHED: the program of %s has published an event of tenant %s, claim %s", data.Marker, e.Tenant, e.Claim)
+	case !h.active[e.Claim] || !h.open[e.Claim] || h.tenants[e.Claim] != e.Tenant:
+		return fmt.Errorf("REACHED: an event is published for claim %s of tenant %s, which is of %q, was active: %t, and has not ended: %t",
+			e.Claim, e.Tenant, h.tenants[e.Claim], h.active[e.Claim], h.open[e.Claim])
+	case holder != "" && holder != e.Claim: // "" while the container is destroyed
+		return fmt.Errorf("REACHED: an event of claim %s is published from container %s, which claim %s holds", e.Claim, e.Container, holder)
+	}
+	return nil
+}
+
+// publishers is how many attacks on requests publish some event, whatever happens to
+// their containers.
+const publishers = 20
+
+// requirePublished checks that the attacks on requests have published events, which
+// checkPublished has checked.
+func (s *soak) requirePublished(t *testing.T) {
+	t.Helper()
+	s.counters.mu.Lock()
+	defer s.counters.mu.Unlock()
+	if s.counters.counts["attacks: requests: performed"] >= publishers {
+		require.NotZero(t, s.counters.counts[publishedEvents])
+	}
 }
 
 func (h *history) applyHook(e activity.Event) error {
@@ -92,7 +133,7 @@ func (h *history) applyClaim(e activity.Event) error {
 		if h.open[e.Claim] {
 			return fmt.Errorf("claim %s was requested before", e.Claim)
 		}
-		h.open[e.Claim] = true
+		h.open[e.Claim], h.tenants[e.Claim] = true, e.Tenant
 		return nil
 	}
 	if !h.open[e.Claim] {

@@ -82,9 +82,9 @@ func (v *server) start() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.log == nil {
-		v.log = &serverLog{}
+		v.log = &serverLog{warnings: map[string]int{}}
 	}
-	v.log.address = make(chan string, 1)
+	v.log.begin()
 	v.cmd = exec.Command(v.program, "serve", "--listen", "127.0.0.1:0", "--data", v.data, "--runtime", "docker",
 		"--log-format", "json", "--unresponsive-timeout", unresponsive.String())
 	v.cmd.Env, v.cmd.Stderr = v.env, v.log
@@ -167,23 +167,60 @@ const maxLog = 64 << 10
 type serverLog struct {
 	address chan string
 
-	mu   sync.Mutex // guards text
-	text []byte
+	mu       sync.Mutex // guards what follows
+	text     []byte
+	line     []byte         // what has arrived of the last line
+	warnings map[string]int // lines that are warnings and errors, by level and message
 }
 
-// Write appends whole lines, as the server writes them.
+// begin prepares the log for another server.
+func (l *serverLog) begin() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.address, l.line = make(chan string, 1), nil
+}
+
+// Write appends to the log, and reads the lines that are complete.
 func (l *serverLog) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.text = append(l.text, p...)
 	l.text = l.text[max(0, len(l.text)-maxLog):]
 	for line := range bytes.Lines(p) {
-		var entry struct{ Msg, Address string }
-		if json.Unmarshal(line, &entry) == nil && entry.Msg == "serving" {
-			l.address <- entry.Address
+		if l.line = append(l.line, line...); bytes.HasSuffix(line, []byte("\n")) {
+			l.read(l.line)
+			l.line = nil
 		}
 	}
 	return len(p), nil
+}
+
+// read reads a line. The caller holds mu.
+func (l *serverLog) read(line []byte) {
+	var entry struct{ Level, Msg, Address string }
+	if json.Unmarshal(line, &entry) != nil {
+		entry.Level, entry.Msg = "NO LEVEL", string(line[:min(len(line), 100)])
+	}
+	switch {
+	case entry.Msg == "serving":
+		l.address <- entry.Address
+	case entry.Level != "INFO":
+		l.warnings[entry.Level+": "+entry.Msg]++
+	}
+}
+
+// requireNoPanic checks that the servers have logged neither a panic nor what is no
+// entry of the log, and counts their warnings and errors.
+func (s *soak) requireNoPanic(t *testing.T) {
+	t.Helper()
+	l := s.server.log
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for what, n := range l.warnings {
+		s.counters.addN(n, "server's log: "+what)
+		require.NotContains(t, what, "panic")
+		require.NotContains(t, what, "NO LEVEL")
+	}
 }
 
 func (l *serverLog) String() string {

@@ -98,6 +98,8 @@ func TestSoak(t *testing.T) {
 	defer db.Close()
 	s.requireLog(t, db)
 	s.requireRuns(t, db)
+	s.requireNoPanic(t)
+	s.requirePublished(t)
 	s.requireState(t, s.visits)
 	s.requireHonestServed(t)
 	requireFlat(t, early, end)

@@ -17,6 +17,7 @@ import (
 type attack struct {
 	Name, Class, Text, User string
 	Parting, State, Listed  bool
+	Requests                bool
 }
 
 // Results of an attack. With the first two the next tenant observes nothing of
@@ -175,7 +176,9 @@ func (c *campaign) perform(t *testing.T, a attack) (result, detail string) {
 	}
 	l := c.target
 	l.attacks += a.Name + " "
-	l.attack(a)
+	if err := l.attackServed(a); err != nil {
+		return classify(err)
+	}
 	if err := l.release(a); err != nil {
 		return classify(err)
 	}

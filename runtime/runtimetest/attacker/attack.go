@@ -15,6 +15,9 @@ type attack struct {
 	Parting bool `json:"parting,omitempty"`
 	// State means that it is aimed at the release's reading of /data/state.
 	State bool `json:"state,omitempty"`
+	// Requests means that it is aimed at the requests that the container sends to
+	// the server: they are served while it is performed.
+	Requests bool `json:"requests,omitempty"`
 	// User is root or other if only that user can perform the attack.
 	User string `json:"user,omitempty"`
 	// Listed means that SECURITY.md names it as what a wipe does not cover: what
@@ -55,6 +58,7 @@ func attacks() []attack {
 		{"output", outputAttacks()},
 		{"accounts", accountAttacks()},
 		{"timing", timingAttacks()},
+		{"requests", requestAttacks()},
 	}
 	var all []attack
 	more := outliveAttacks()

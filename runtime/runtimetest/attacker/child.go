@@ -16,7 +16,7 @@ func children() map[string]func(t tenant, ready func()) {
 		"hang": func(_ tenant, ready func()) { ready(); hang() },
 	}
 	for _, more := range []map[string]func(t tenant, ready func()){
-		processChildren(), holdingChildren(), timingChildren(), readingChildren(), exhaustionChildren(), networkChildren(), outliveChildren(),
+		processChildren(), holdingChildren(), timingChildren(), readingChildren(), exhaustionChildren(), networkChildren(), outliveChildren(), requestChildren(),
 	} {
 		for name, f := range more {
 			all[name] = f
