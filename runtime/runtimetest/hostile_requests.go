@@ -10,12 +10,16 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// minPublished is how many events an attack on requests publishes before it ends.
-const minPublished = 60
+// An attack on requests lasts until it has published that many events, and until the
+// server got that many requests that claim to be of a hook.
+const (
+	minPublished = 60
+	minForged    = 3
+)
 
 // attackServed has the main process attack. If the attack is aimed at the requests
-// that the container sends, they are served while it lasts: until many events were
-// published, and a hook's request was answered.
+// that the container sends, they are served while it lasts: until many of them have
+// arrived, and a hook's request was answered.
 func (l *target) attackServed(a attack) error {
 	if !a.Requests {
 		l.attack(a)
@@ -40,8 +44,8 @@ func (l *target) attackServed(a attack) error {
 		return &reachedError{wrong}
 	}
 	if err == nil {
-		l.results.addNote(a, l.variant, fmt.Sprintf("%d requests in %s, of which %d were events and %d of hooks",
-			s.total, time.Since(s.begun).Round(time.Millisecond), s.published, hooks))
+		l.results.addNote(a, l.variant, fmt.Sprintf("%d requests in %s, %d of them events, %d forged and %d of hooks",
+			s.total, time.Since(s.begun).Round(time.Millisecond), s.published, s.forged, hooks))
 	}
 	return err
 }
@@ -58,11 +62,11 @@ func (l *target) awaitRequests(s *attackedServer) (hooks int, err error) {
 		if result.OK() {
 			hooks++
 		}
-		if hooks > 0 && s.events() >= minPublished {
+		if hooks > 0 && s.isEnough() {
 			return hooks, nil
 		}
 		if time.Since(s.begun) > callTimeout {
-			return hooks, &reachedError{fmt.Sprintf("in %s, %d events were published and %d requests of hooks answered: %+v", callTimeout, s.events(), hooks, result)}
+			return hooks, &reachedError{fmt.Sprintf("in %s, not enough requests have arrived, or been answered: %+v", callTimeout, result)}
 		}
 		select {
 		case <-s.ended:
@@ -78,9 +82,9 @@ type attackedServer struct {
 	ended chan struct{} // closed when err is set
 	err   error         // of ServeRequests
 
-	mu               sync.Mutex // guards what follows
-	total, published int
-	wrong            string
+	mu                       sync.Mutex // guards what follows
+	total, published, forged int
+	wrong                    string
 }
 
 // handle answers a request. What is not as an intact program in the container sends
@@ -91,7 +95,11 @@ func (s *attackedServer) handle(_ context.Context, r runtime.Request, respond fu
 	if r.Name == "event.publish" {
 		s.published++
 	}
-	isHooks := r.Name == "claim" && !strings.HasPrefix(r.ID, "garbage")
+	isForged := r.Name == "claim" && strings.HasPrefix(r.ID, "garbage")
+	if isForged {
+		s.forged++
+	}
+	isHooks := r.Name == "claim" && !isForged
 	if len(r.ID) > runtime.MaxRequestID || len(r.Name) > runtime.MaxRequestName || len(r.Body) > runtime.MaxRequestBody ||
 		r.Fence != 1 || r.FromHook != isHooks || !isHooks && r.RunID != "" {
 		s.wrong = fmt.Sprintf("the server got a request that no process can send: %.500q", fmt.Sprintf("%+v", r))
@@ -100,10 +108,11 @@ func (s *attackedServer) handle(_ context.Context, r runtime.Request, respond fu
 	respond(runtime.Response{Body: []byte("{}")})
 }
 
-func (s *attackedServer) events() int {
+// isEnough reports whether the attack has lasted long enough.
+func (s *attackedServer) isEnough() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.published
+	return s.published >= minPublished && s.forged >= minForged
 }
 
 // The rate of requests that a server allows a container.

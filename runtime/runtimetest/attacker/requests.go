@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -41,16 +42,16 @@ func runRequestGarbage(t tenant) error {
 // requestGarbage continues until it is killed: some connections publish, some send
 // garbage, and others are held open.
 func requestGarbage(t tenant, ready func()) {
+	var n atomic.Int64
 	for i := range 4 {
-		go publishEvents(t, i)
+		go loop(func() { sendFrame(garbageRequest(t, int(n.Add(1)))) })
+		if i%2 == 0 {
+			go publishEvents(t, i)
+		}
 	}
 	go holdRequests()
 	ready()
-	n := 0
-	loop(func() {
-		sendFrame(garbageRequest(t, n))
-		n++
-	})
+	hang()
 }
 
 // publishEvents sends valid requests.
