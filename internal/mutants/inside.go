@@ -218,14 +218,8 @@ var insideRequests = []mutation{
 	{
 		desc: "a container has as many handlers as it likes", test: "TestServeBoundsHandlers",
 		file: "runtime/shim/serve.go",
-		old: `	default:
-		return false
-	}
-	a.running`,
-		new: `	default:
-		go func() { a.slots <- struct{}{} }()
-	}
-	a.running`,
+		old:  `case a.handlers >= runtime.MaxRequests:`,
+		new:  `case a.handlers > 10*runtime.MaxRequests:`,
 	},
 	{
 		desc: "a server stops while it handles requests", test: "TestServeBoundsHandlers",

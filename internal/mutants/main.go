@@ -65,7 +65,7 @@ var groups = []group{
 	{"membership", memberships},
 	{"Retries and queues", queues},
 	{"The program in containers, and sessions with it", shims},
-	{"Requests from inside a container", insideRequests},
+	{"Requests from inside a container", slices.Concat(insideRequests, askedTwice)},
 }
 
 func main() {

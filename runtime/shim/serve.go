@@ -30,16 +30,23 @@ const AskTimeout = handlerTimeout + 15*time.Second
 type askServer struct {
 	ctx     context.Context //nolint:containedctx // of the call of ServeRequests or Exec that it belongs to
 	handle  runtime.RequestHandler
-	slots   chan struct{} // a token for each running handler
 	running sync.WaitGroup
+
+	// mu guards the fields below.
+	mu       sync.Mutex
+	handlers int  // that are running
+	ended    bool // no handler begins any more
 }
 
-// newAskServer returns an askServer, and a function that ends it, which returns when
-// no handler is running.
+// newAskServer returns an askServer, and a function that ends it: when that has
+// returned, no handler is running, and none begins.
 func newAskServer(ctx context.Context, handle runtime.RequestHandler) (a *askServer, end func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	a = &askServer{ctx: ctx, handle: handle, slots: make(chan struct{}, runtime.MaxRequests)}
+	a = &askServer{ctx: ctx, handle: handle}
 	return a, func() {
+		a.mu.Lock()
+		a.ended = true
+		a.mu.Unlock()
 		cancel()
 		a.running.Wait()
 	}
@@ -125,38 +132,43 @@ func (s *Session) handleAsk(in *Incoming) error {
 	case !s.asked.Take(time.Now()):
 		return protocolError("more than %g requests a second", serverRate.PerSecond)
 	}
-	a := s.serverOf(r.Ask)
-	if a == nil || !a.start(in) {
+	if refused := s.serverOf(r.Ask).start(in); refused != nil {
 		// The goroutine ends with the write, which has a timeout. The limit of open
 		// requests bounds the number of goroutines.
-		go func() { _ = in.Respond(refusal(a)) }()
+		go func() { _ = in.Respond(Response{Answer: refused}) }()
 	}
 	return nil
 }
 
-// refusal is the response to a request that no handler is started for.
-func refusal(a *askServer) Response {
-	answer := Refuse(runtime.ProblemUnavailable, "this server does not serve the container")
-	if a != nil {
-		answer = Refuse(runtime.ProblemBusy, "too many requests of the container are in progress")
+// start starts the handler. It returns the answer if it does not: nothing serves
+// the container any more, or too many handlers are running. The receiver may be nil.
+func (a *askServer) start(in *Incoming) (refused *Answer) {
+	unserved := Refuse(runtime.ProblemUnavailable, "this server does not serve the container")
+	if a == nil {
+		return &unserved
 	}
-	return Response{Answer: &answer}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case a.ended: // since the request was received
+		return &unserved
+	case a.handlers >= runtime.MaxRequests:
+		busy := Refuse(runtime.ProblemBusy, "too many requests of the container are in progress")
+		return &busy
+	}
+	a.handlers++
+	a.running.Go(func() { // ends with the handler
+		defer a.leave()
+		a.run(in)
+	})
+	return nil
 }
 
-// start starts the handler, unless too many are running.
-func (a *askServer) start(in *Incoming) bool {
-	select {
-	case a.slots <- struct{}{}:
-	default:
-		return false
-	}
-	a.running.Add(1)
-	go func() { // ends with the handler
-		defer a.running.Done()
-		defer func() { <-a.slots }()
-		a.run(in)
-	}()
-	return true
+// leave records that a handler has returned.
+func (a *askServer) leave() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.handlers--
 }
 
 // run calls the handler. Its context ends with the connection, with the call of

@@ -55,6 +55,21 @@ func TestServeCommand(t *testing.T) {
 	})
 }
 
+// A request that was received before the end of what it is for is not handled after
+// that: what a command asked is done while the command runs, or not at all.
+func TestNoHandlerBeginsAfterTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		a, end := newAskServer(t.Context(), func(context.Context, runtime.Request, func(runtime.Response)) { calls++ })
+		end()
+		in := &Incoming{exchange: newExchange(&Conn{closed: make(chan struct{})}, 0, 0), Request: Request{Ask: &Ask{ID: "i", Name: "n"}}}
+		refused := a.start(in)
+		synctest.Wait()
+		require.Zero(t, calls)
+		require.Equal(t, runtime.ProblemUnavailable, refused.Problem.Code, "the program may ask again")
+	})
+}
+
 // A request for a command announces it to a container that sends requests, and to no
 // other one. So does that for its outcome.
 func TestCommandIsAnnounced(t *testing.T) {
