@@ -199,8 +199,8 @@ func (l *askListener) remove(c *askConn) {
 }
 
 // closeAll closes every connection, also those that wait to be accepted, and
-// forgets how many requests there were. The processes that opened them have
-// ended. The receiver may be nil.
+// forgets how many there were. The processes that opened them have ended. The
+// receiver may be nil.
 func (l *askListener) closeAll() {
 	if l == nil {
 		return

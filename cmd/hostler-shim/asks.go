@@ -105,6 +105,7 @@ func (a *asks) endCommand(r *run) {
 
 // add adds a session to those that serve. The caller holds mu.
 func (a *asks) add(by *served, c *shim.Conn, fence int64) {
+	a.rate.Begin(fence)
 	kept := by.servers[:0:0]
 	for _, other := range by.servers {
 		if fence == by.fence && other != c && other.Err() == nil {
@@ -174,13 +175,12 @@ func (a *asks) begin(ask *shim.Ask) (b begun, refused *shim.Answer) {
 	}}, nil
 }
 
-// reset forgets how many requests the processes of the container have sent: they
-// have ended.
+// reset forgets the requests without an answer: the processes that sent them have
+// ended. Their number still counts, as it does for the server.
 func (a *asks) reset() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.open = new(openAsks)
-	a.rate.Reset()
 }
 
 // send sends a request with its fence to a server and waits for the answer.

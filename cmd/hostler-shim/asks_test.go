@@ -172,7 +172,8 @@ func TestAskWithoutAnswer(t *testing.T) {
 }
 
 // Requests are bounded, those that may take long apart from the others, and so is
-// their rate. Nothing of that stays when the processes have ended.
+// their rate. Only the rate counts those of processes that have ended as well: a
+// tenant whose main process is restarted again and again sends no more than another.
 func TestAskLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := newTestAsks(5)
@@ -188,17 +189,26 @@ func TestAskLimits(t *testing.T) {
 		}
 		begin("wait", maxOpenWaits)
 		begin("x", maxOpenOthers)
+		<-time.After(time.Minute)
 		a.reset()
 		begin("wait", maxOpenWaits)
-		a.reset()
+		<-time.After(time.Minute)
 		busy := 0
 		for range 1000 {
+			a.reset()
 			if answer := tryAsk(a, "x"); answer.Problem != nil {
 				require.Equal(t, runtime.ProblemBusy, answer.Problem.Code)
 				busy++
 			}
 		}
 		require.Equal(t, 1000-int(shim.ProgramRate.Burst), busy)
+		a.serve(program, 5)
+		require.NotNil(t, tryAsk(a, "x").Problem, "it is the same claim")
+		a.admitted.Store(6)
+		a.serve(program, 6)
+		require.Nil(t, tryAsk(a, "x").Problem, "nothing of that counts for the next claim")
+		for tryAsk(a, "x").Problem == nil {
+		}
 		<-time.After(time.Second)
 		require.Nil(t, tryAsk(a, "x").Problem)
 	})

@@ -261,10 +261,24 @@ var insideRequests = []mutation{
 `,
 	},
 	{
-		desc: "how much a tenant has asked for stays when its processes have ended", test: "TestAskLimits",
+		desc: "what a tenant has asked for stays in progress when its processes have ended", test: "TestAskLimits",
 		file: "cmd/hostler-shim/asks.go",
-		old: `	a.rate.Reset()
+		old: `	a.open = new(openAsks)
+}`,
+		new: `}`,
+	},
+	{
+		desc: "how much a tenant has asked for counts for the next claim", test: "TestAskLimits",
+		file: "cmd/hostler-shim/asks.go",
+		old: `	a.rate.Begin(fence)
 `,
+	},
+	{
+		desc: "the server counts what earlier claims have asked for", test: "TestServeRateOfClaims",
+		file: "runtime/shim/serve.go",
+		old: `	s.asked.Begin(fence)
+	s.server`,
+		new: `	s.server`,
 	},
 	{
 		desc: "what a process sent before it was ended is read later", test: "TestConnectionsEndWithTheirProcesses",

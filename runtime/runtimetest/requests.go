@@ -20,7 +20,8 @@ func requestCases(t *testing.T, s *suite) {
 		{"command", requestsOfCommand}, {"main process", requestsOfMain}, {"fence", requestsFence},
 		{"flow", requestsOfFlow}, {"earlier flow", requestsOfEarlierFlow}, {"resumed flow", requestsOfResumedFlow},
 		{"without a server", requestsWithoutServer}, {"lost", requestsLost}, {"late", lateRequest},
-		{"limits", requestLimits}, {"flood", requestFlood}, {"garbage", requestGarbage}, {"socket", requestSocket},
+		{"limits", requestLimits}, {"flood", requestFlood}, {"flood of restarts", requestFloodOfRestarts},
+		{"garbage", requestGarbage}, {"socket", requestSocket},
 	} {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
@@ -260,6 +261,26 @@ func requestFlood(t *testing.T, s *suite) {
 	select {
 	case err := <-server.ended:
 		t.Fatalf("the flood has cost the container its connection: %v", err)
+	default:
+	}
+}
+
+// The rate is that of the claim: a container whose main process is restarted again
+// and again sends no more, and does not lose its connection for it.
+func requestFloodOfRestarts(t *testing.T, s *suite) {
+	if isUnsupported(t, s.Limitations.NoKernel, "rates") {
+		return
+	}
+	c := s.start(t)
+	server := c.serving(t, 3)
+	for range 6 {
+		c.mustExec(t, "ask-flood", "flooded", "60")
+		require.NoError(t, s.rt.Restart(t.Context(), c.id, 3))
+	}
+	select {
+	case err := <-server.ended:
+		server.ended <- err
+		t.Fatalf("the requests have cost the container its connection: %v", err)
 	default:
 	}
 }

@@ -97,6 +97,9 @@ var (
 
 // Bucket counts requests. Its methods may be called by
 // multiple goroutines.
+//
+// Those of a container are counted for its claim: a tenant sends no more of them
+// because its processes, the program or a connection begin again.
 type Bucket struct {
 	rate Rate
 
@@ -104,6 +107,7 @@ type Bucket struct {
 	mu    sync.Mutex
 	used  float64 // of the burst, at that time
 	since time.Time
+	fence int64 // see Begin
 }
 
 // NewBucket returns a full bucket.
@@ -121,6 +125,16 @@ func (b *Bucket) Take(now time.Time) bool {
 	}
 	b.used++
 	return true
+}
+
+// Begin fills the bucket if the fence is greater than those before: that is a later
+// flow, and none that a tenant begins by itself.
+func (b *Bucket) Begin(fence int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if fence > b.fence {
+		b.fence, b.used = fence, 0
+	}
 }
 
 // Reset fills the bucket.

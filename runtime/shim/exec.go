@@ -31,7 +31,7 @@ func (s *Session) Exec(ctx context.Context, cmd runtime.Command) (runtime.Result
 	if err != nil {
 		return runtime.Result{}, err
 	}
-	defer s.serveCommand(ctx, run.RunID, cmd.Requests)()
+	defer s.serveCommand(ctx, run.RunID, cmd.Fence, cmd.Requests)()
 	return s.execute(ctx, run, Request{Op: OpRun, Run: &run, Fence: cmd.Fence, Requests: cmd.Requests != nil})
 }
 
@@ -42,7 +42,7 @@ func (s *Session) WaitResult(ctx context.Context, cmd runtime.Command) (runtime.
 	if request.Requests = cmd.Requests != nil; request.Requests {
 		request.Fence = cmd.Fence
 	}
-	defer s.serveCommand(ctx, run.RunID, cmd.Requests)()
+	defer s.serveCommand(ctx, run.RunID, cmd.Fence, cmd.Requests)()
 	return s.execute(ctx, run, request)
 }
 

@@ -54,10 +54,11 @@ func newAskServer(ctx context.Context, handle runtime.RequestHandler) (a *askSer
 
 // serveCommand serves the requests of the processes of a command until the returned
 // function is called. Without a handler it does nothing.
-func (s *Session) serveCommand(ctx context.Context, runID string, handle runtime.RequestHandler) (end func()) {
+func (s *Session) serveCommand(ctx context.Context, runID string, fence int64, handle runtime.RequestHandler) (end func()) {
 	if handle == nil {
 		return func() {}
 	}
+	s.asked.Begin(fence)
 	a, stop := newAskServer(ctx, handle)
 	s.commands.Store(runID, a)
 	return func() { s.commands.CompareAndDelete(runID, a); stop() }
@@ -75,6 +76,7 @@ func (s *Session) serverOf(ask *Ask) *askServer {
 func (s *Session) ServeRequests(ctx context.Context, fence int64, handle runtime.RequestHandler) error {
 	a, end := newAskServer(ctx, handle)
 	defer end()
+	s.asked.Begin(fence)
 	s.server.Store(a) // a request may follow the announcement at once
 	defer s.server.CompareAndSwap(a, nil)
 	for {

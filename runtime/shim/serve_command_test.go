@@ -25,7 +25,7 @@ func TestServeCommand(t *testing.T) {
 				respond(runtime.Response{Body: []byte(name)})
 			}
 		}
-		end := s.serveCommand(t.Context(), "run", of("command"))
+		end := s.serveCommand(t.Context(), "run", 7, of("command"))
 		for _, tt := range []struct {
 			ask  Ask
 			want string
@@ -50,7 +50,7 @@ func TestServeCommand(t *testing.T) {
 		answer, err := s.ask(&Ask{ID: "i", Name: "n", FromHook: true, RunID: "run"})
 		require.NoError(t, err)
 		require.Equal(t, runtime.ProblemUnavailable, answer.Problem.Code)
-		s.serveCommand(t.Context(), "run", nil)()
+		s.serveCommand(t.Context(), "run", 7, nil)()
 		require.NoError(t, s.Close())
 	})
 }
@@ -98,4 +98,33 @@ func TestCommandIsAnnounced(t *testing.T) {
 		require.NoError(t, err)
 		require.False(t, (<-got).Requests)
 	}
+}
+
+// Each claim has a rate of its own: what the tenant before has sent costs the next one
+// no connection.
+func TestServeRateOfClaims(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServed(t)
+		for fence := range int64(5) {
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- s.ServeRequests(ctx, 7+fence, echoBody) }()
+			synctest.Wait()
+			for range int(ProgramRate.Burst) {
+				_, err := s.ask(&Ask{ID: "i", Name: "n"})
+				require.NoError(t, err)
+			}
+			require.Empty(t, ended)
+			cancel()
+			require.ErrorIs(t, <-ended, context.Canceled)
+		}
+		for fence := range int64(5) { // of flows before the claim is active
+			end := s.serveCommand(t.Context(), "run", 100+fence, echoBody)
+			for range int(ProgramRate.Burst) {
+				_, err := s.ask(&Ask{ID: "i", Name: "n", FromHook: true, RunID: "run"})
+				require.NoError(t, err)
+			}
+			end()
+		}
+	})
 }
