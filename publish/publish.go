@@ -113,8 +113,8 @@ type Response struct {
 type Options struct {
 	// Touch records that a claim is still in use. It is claim.Service.Touch.
 	Touch func(ctx context.Context, id string) (claim.Claim, error)
-	// OnEvent is called for each event that was requested, with whether it was
-	// dropped. nil: not.
+	// OnEvent is called for each event that was recorded or dropped, with whether it
+	// was dropped. A repeated request is not counted again. nil: not.
 	OnEvent func(dropped bool)
 	Log     *slog.Logger
 }
@@ -220,7 +220,7 @@ func (s *Service) change(ctx context.Context, p Publication, size int) (Result, 
 		s.dropped(limit)
 		return res, limit
 	}
-	if err == nil && res.Event != nil && s.o.OnEvent != nil {
+	if err == nil && res.IsRecorded() && s.o.OnEvent != nil {
 		s.o.OnEvent(false)
 	}
 	return res, err

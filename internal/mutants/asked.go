@@ -26,6 +26,12 @@ var askedTwice = []mutation{
 		new: `	a, stop`,
 	},
 	{
+		desc: "an event counts again with a repeated request", test: "TestRepeatedEventCountsOnce",
+		file: "publish/publish.go",
+		old:  `if err == nil && res.IsRecorded() && s.o`,
+		new:  `if err == nil && res.Event != nil && s.o`,
+	},
+	{
 		desc: "a request that was received before the end of a hook is handled after it", test: "TestNoHandlerBeginsAfterTheEnd",
 		file: "runtime/shim/serve.go",
 		old:  `case a.ended: //`,
