@@ -38,6 +38,7 @@ var askAcceptRate = shim.Rate{PerSecond: 100, Burst: 200}
 type askListener struct {
 	asks   *asks
 	origin func(pid int) (origin, error)
+	pidfd  func(socket int) (int, error) // peerPidfd
 	socket *os.File
 	rate   *shim.Bucket
 
@@ -50,7 +51,7 @@ type askListener struct {
 // askConn is a connection of one process.
 type askConn struct {
 	socket    *os.File
-	pid       int
+	peer      askPeer
 	isReading bool // its request is not complete; guarded by askListener.mu
 }
 
@@ -78,7 +79,10 @@ func (s *supervisor) listenAsks() error {
 		unix.Close(fd)
 		return err
 	}
-	l := &askListener{asks: s.asks, origin: s.processOrigin, socket: os.NewFile(uintptr(fd), "requests"), rate: shim.NewBucket(askAcceptRate)}
+	l := &askListener{
+		asks: s.asks, origin: s.processOrigin, pidfd: peerPidfd,
+		socket: os.NewFile(uintptr(fd), "requests"), rate: shim.NewBucket(askAcceptRate),
+	}
 	s.askListener = l
 	go l.run() // ends with the process
 	return nil
@@ -111,12 +115,14 @@ func (l *askListener) accept(listener int) error {
 	if err != nil {
 		return err
 	}
-	c := &askConn{socket: os.NewFile(uintptr(fd), "request"), isReading: true}
-	if peer, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
-		c.pid = int(peer.Pid)
+	peer, err := peerOf(fd, l.pidfd)
+	if err != nil {
+		unix.Close(fd)
+		return nil //nolint:nilerr // of one connection
 	}
+	c := &askConn{socket: os.NewFile(uintptr(fd), "request"), peer: peer, isReading: true}
 	if !l.makeRoom() {
-		c.socket.Close()
+		c.close()
 		return nil
 	}
 	l.conns = append(l.conns, c)
@@ -143,7 +149,7 @@ func (l *askListener) makeRoom() bool {
 // serve serves one connection.
 func (l *askListener) serve(c *askConn) {
 	defer l.remove(c)
-	from, err := l.origin(c.pid)
+	from, err := c.peer.originOf(l.origin)
 	if err != nil {
 		return // it has exited, or belongs to another container
 	}
@@ -189,8 +195,13 @@ func readAsk(socket io.Reader) (*shim.Ask, error) {
 	return request.Ask, err
 }
 
-func (l *askListener) remove(c *askConn) {
+func (c *askConn) close() {
 	c.socket.Close()
+	c.peer.close()
+}
+
+func (l *askListener) remove(c *askConn) {
+	c.close()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if i := slices.Index(l.conns, c); i >= 0 {
@@ -259,10 +270,14 @@ func (s *supervisor) processOrigin(pid int) (origin, error) {
 	if pid <= 0 {
 		return origin{}, errNotInContainer
 	}
+	var child proctree.Process
 	for range maxAncestors {
 		p, err := proctree.Read(pid)
 		if err != nil {
 			return origin{}, err
+		}
+		if child.PID > 0 && !isChildOf(child, p) {
+			return origin{}, errExited
 		}
 		if pid == os.Getpid() {
 			return origin{}, nil
@@ -276,9 +291,17 @@ func (s *supervisor) processOrigin(pid int) (origin, error) {
 			}
 			return origin{}, nil
 		}
-		pid = p.Parent
+		child, pid = p, p.Parent
 	}
 	return origin{isCommand: true}, nil
+}
+
+// isChildOf reports whether a process is still the child of what has been read as
+// its parent. A parent that exits loses its children before another process can get
+// its PID.
+func isChildOf(child, parent proctree.Process) bool {
+	now, err := proctree.Read(child.PID)
+	return err == nil && now.ID == child.ID && now.Parent == parent.PID
 }
 
 var errNotInContainer = errors.New("process is not in the container")

@@ -27,6 +27,7 @@ var childCommands = map[string]func() int{
 	"baseline": printBaseline,
 	"hook":     execImageHook,
 	"noexec":   noExecutables,
+	"dial":     openConnection,
 }
 
 func TestMain(m *testing.M) {

@@ -32,6 +32,42 @@ var askedTwice = []mutation{
 		new:  `if err == nil && res.Event != nil && s.o`,
 	},
 	{
+		desc: "a process passes for an earlier one with its PID", test: "TestPeerIsTheProcessThatConnected",
+		file: "cmd/hostler-shim/ask_peer.go",
+		old: `err == nil && !p.isAlive() {
+		err = errExited
+	}
+	return from`,
+		new: `err != nil && !p.isAlive() {
+		err = errExited
+	}
+	return from`,
+	},
+	{
+		desc: "a process passes for an earlier one with its PID on an old kernel", test: "TestPeerIsTheProcessThatConnected",
+		file: "cmd/hostler-shim/ask_peer.go",
+		old:  `		return p.id.IsAlive()`,
+		new:  `		return true`,
+	},
+	{
+		desc: "a process is not held while it asks", test: "TestPeerIsTheProcessThatConnected",
+		file: "cmd/hostler-shim/ask_peer.go",
+		old:  `		p.pidfd = os.NewFile(uintptr(fd), "peer")`,
+		new:  `		_ = os.NewFile(uintptr(fd), "peer")`,
+	},
+	{
+		desc: "a process that cannot be identified asks", test: "TestUnidentifiedPeerIsRefused",
+		file: "cmd/hostler-shim/ask_peer.go",
+		old:  `if err != nil && !errors.Is(err, unix.ENOPROTOOPT) {`,
+		new:  `if err != nil && false {`,
+	},
+	{
+		desc: "a process with the PID of an ancestor that has exited passes for it", test: "TestAncestorsAreReadWhileTheyLive",
+		file: "cmd/hostler-shim/ask_listen.go",
+		old:  ` && now.Parent == parent.PID`,
+		new:  ` && parent.PID > 0`,
+	},
+	{
 		desc: "a request that was received before the end of a hook is handled after it", test: "TestNoHandlerBeginsAfterTheEnd",
 		file: "runtime/shim/serve.go",
 		old:  `case a.ended: //`,
