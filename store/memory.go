@@ -115,7 +115,8 @@ func changeMemory(t *tx, c memory.Change) (result memory.Changed, err error) {
 	if c.Request == "" {
 		return changeScope(t, s, c)
 	}
-	// Two of the same request wait for each other at the scope, or else conflict.
+	// Two of the same request wait for each other at the scope. Without one they
+	// conflict, and the second one is made again.
 	if result, err = resultOf(t, c); !errors.Is(err, sql.ErrNoRows) {
 		return result, err
 	}

@@ -40,6 +40,8 @@ var constraints = map[string]error{
 	"claims_pkey":      ErrExists,
 	"containers_pkey":  ErrExists,
 	"runs_pkey":        ErrExists,
+	// Another change has recorded the same request: it is this one's result.
+	"memory_requests_pkey": errSerialization,
 }
 
 const uniqueViolation = "23505"

@@ -68,6 +68,11 @@ var askedTwice = []mutation{
 		new:  ` && parent.PID > 0`,
 	},
 	{
+		desc: "a deletion that is requested twice at once fails", test: "TestPostgres",
+		file: "store/postgreserrors.go",
+		old:  `	"memory_requests_pkey": errSerialization,`,
+	},
+	{
 		desc: "a request that was received before the end of a hook is handled after it", test: "TestNoHandlerBeginsAfterTheEnd",
 		file: "runtime/shim/serve.go",
 		old:  `case a.ended: //`,

@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -53,5 +55,27 @@ func memoryRequests(t *testing.T, s Store) {
 	failed.IfVersion = nil
 	mustPut(t, s, failed)
 	require.Equal(t, "4", read(t, s, ada, memory.Claim, "k"))
+}
 
+// A deletion that is requested several times at once is one, also where there is
+// nothing to delete: then no row of the memory orders them.
+func memoryRequestsAtOnce(t *testing.T, s Store) {
+	putShared(t, s, web, true)
+	ada := claimOn(t, s, web, "ada")
+	for _, level := range []memory.Level{memory.Claim, memory.Tenant, memory.Workload} {
+		for n := range 10 {
+			gone := memory.Change{Claim: ada.ID, Level: level, Key: "k", Request: fmt.Sprint(level, n), Quota: wide}
+			var all errgroup.Group
+			for range 8 {
+				all.Go(func() error {
+					r, err := s.ChangeMemory(t.Context(), gone)
+					if err == nil && r.Existed {
+						err = errors.New("something was deleted")
+					}
+					return err
+				})
+			}
+			require.NoError(t, all.Wait(), level)
+		}
+	}
 }

@@ -149,6 +149,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"one change of memory from a version succeeds", memoryVersions},
 		{"no concurrent change of memory is lost", memoryRace},
 		{"repeated request changes memory once", memoryRequests},
+		{"repeated deletion changes memory once", memoryRequestsAtOnce},
 		{"quota of memory holds", memoryQuota},
 		{"keys of memory are listed", memoryLists},
 		{"claim in use uses memory", memoryAccess},
