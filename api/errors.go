@@ -140,6 +140,7 @@ var errorCodes = []struct {
 	{wait.ErrNotFound, WaitNotFound},
 	{wait.ErrInvalid, InvalidRequest},
 	{wait.ErrNameInUse, WaitExists},
+	{wait.ErrOtherRequest, Conflict},
 	{wait.ErrTooMany, TooManyWaits},
 	{wait.ErrConflict, Conflict},
 	{delivery.ErrNotFound, DeliveryNotFound},

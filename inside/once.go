@@ -2,6 +2,7 @@ package inside
 
 import (
 	"context"
+	"crypto/sha256"
 	"sync"
 	"time"
 
@@ -26,15 +27,25 @@ type once struct {
 // attempt is a request that is done, or was.
 type attempt struct {
 	request  string
+	content  [sha256.Size]byte
 	begun    time.Time
 	done     chan struct{} // closed when response is set
 	response runtime.Response
 	failed   bool // it was interrupted: it may be done again
 }
 
-// do returns the response to a request, which is do's if it is new.
-func (o *once) do(ctx context.Context, c Caller, do func() runtime.Response) runtime.Response {
-	a, isNew := o.begin(c)
+// contentOf returns what identifies what a request asks for.
+func contentOf(r runtime.Request) [sha256.Size]byte {
+	return sha256.Sum256(append([]byte(r.Name+"\x00"), r.Body...)) // a name has no NUL
+}
+
+// do returns the response to a request, which is do's if it is new. One with the ID
+// of another request is refused: the response to that is none to it.
+func (o *once) do(ctx context.Context, c Caller, content [sha256.Size]byte, do func() runtime.Response) runtime.Response {
+	a, isNew := o.begin(c, content)
+	if a.content != content {
+		return problem(runtime.ProblemInvalid, "its ID is that of another request")
+	}
 	if !isNew {
 		select {
 		case <-a.done:
@@ -56,7 +67,7 @@ func (o *once) do(ctx context.Context, c Caller, do func() runtime.Response) run
 }
 
 // begin returns the attempt of a request, and whether the caller has to do it.
-func (o *once) begin(c Caller) (a *attempt, isNew bool) {
+func (o *once) begin(c Caller, content [sha256.Size]byte) (a *attempt, isNew bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := time.Now()
@@ -71,7 +82,7 @@ func (o *once) begin(c Caller) (a *attempt, isNew bool) {
 		kept = append(kept, other)
 	}
 	if isNew = a == nil; isNew {
-		a = &attempt{request: c.Request, begun: now, done: make(chan struct{})}
+		a = &attempt{request: c.Request, content: content, begun: now, done: make(chan struct{})}
 		kept = append(kept, a)
 	}
 	if o.claims == nil {

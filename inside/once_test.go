@@ -23,7 +23,7 @@ func TestOnce(t *testing.T) {
 		var o once
 		done := 0
 		do := func(claim, request string, p runtime.ProblemCode) runtime.Response {
-			return o.do(t.Context(), Caller{Claim: claim, Request: request}, func() runtime.Response {
+			return o.do(t.Context(), Caller{Claim: claim, Request: request}, contentOf(runtime.Request{}), func() runtime.Response {
 				done++
 				<-time.After(time.Second)
 				if p != "" {
@@ -46,7 +46,7 @@ func TestOnce(t *testing.T) {
 		go do("c1", "r4", "")
 		synctest.Wait()
 		cancel()
-		require.Equal(t, runtime.ProblemUnavailable, o.do(ctx, Caller{Claim: "c1", Request: "r4"}, nil).Problem.Code)
+		require.Equal(t, runtime.ProblemUnavailable, o.do(ctx, Caller{Claim: "c1", Request: "r4"}, contentOf(runtime.Request{}), nil).Problem.Code)
 		<-time.After(2 * time.Second)
 
 		for range 3 * maxOnce {
@@ -75,6 +75,26 @@ func TestServiceDoesOnce(t *testing.T) {
 	require.Equal(t, "2", string(handle(t, s, "k1", runtime.Request{ID: "r2", Name: "count", Body: []byte("{}"), Fence: 5}).Body))
 	s.Forget("c1")
 	require.Equal(t, "3", string(handle(t, s, "k1", runtime.Request{ID: "r", Name: "count", Body: []byte("{}"), Fence: 5}).Body))
+}
+
+// A request with the ID of another one is refused: it is not done, and the response of
+// the other one is not its own.
+func TestIDOfAnotherRequest(t *testing.T) {
+	s := newTestService(nil)
+	calls := 0
+	add := Of(func(_ context.Context, _ Caller, n int) (int, error) { calls += n; return calls, nil })
+	s.requests["add"] = Request{Name: "add", Once: true, Handle: add}
+	s.requests["add2"] = Request{Name: "add2", Once: true, Handle: add}
+	ask := func(name, body string) runtime.Response {
+		return handle(t, s, "k1", runtime.Request{ID: "r", Name: name, Body: []byte(body), Fence: 5})
+	}
+	require.Equal(t, "1", string(ask("add", "1").Body))
+	for _, other := range []runtime.Response{ask("add", "2"), ask("add2", "1"), ask("add", "")} {
+		require.Empty(t, other.Body)
+		require.Equal(t, runtime.ProblemInvalid, other.Problem.Code)
+	}
+	require.Equal(t, "1", string(ask("add", "1").Body))
+	require.Equal(t, 1, calls)
 }
 
 // What is kept of a claim's requests is little, whatever their bodies are: a

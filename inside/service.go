@@ -161,7 +161,7 @@ func (s *Service) handle(ctx context.Context, by asker, r runtime.Request, respo
 		return
 	}
 	if row.Once && by.claim == "" { // nothing is kept of a claim without a session
-		respond(s.once.do(ctx, caller, func() runtime.Response {
+		respond(s.once.do(ctx, caller, contentOf(r), func() runtime.Response {
 			response, err := row.Handle(ctx, caller, r.Body, nil)
 			if err != nil {
 				return s.problemOf(ctx, err)

@@ -138,6 +138,8 @@ const AnyVersion int64 = -1
 var (
 	// ErrInvalid indicates that a key, a level or a value is not valid.
 	ErrInvalid = errors.New("invalid memory request")
+	// ErrOtherRequest indicates that the ID of a request is that of another one.
+	ErrOtherRequest = fmt.Errorf("%w: its ID is that of another request", ErrInvalid)
 	// ErrTooLarge indicates that a value is larger than MaxValue.
 	ErrTooLarge = errors.New("the value is larger than 64 KiB")
 	// ErrNotFound indicates that there is no value under the key.

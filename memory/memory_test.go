@@ -215,3 +215,18 @@ func TestRunSweeps(t *testing.T) {
 		require.NoError(t, <-done)
 	})
 }
+
+// Changes that are not the same have different digests, also that to null and a
+// deletion.
+func TestDigest(t *testing.T) {
+	none, one := int64(0), int64(1)
+	seen := map[string]Change{}
+	for _, c := range []Change{
+		{Level: Claim, Key: "k"}, {Level: Tenant, Key: "k"}, {Level: Claim, Key: "l"}, {Level: Claim, Key: "k", Value: json.RawMessage("null")},
+		{Level: Claim, Key: "k", Value: json.RawMessage("1")}, {Level: Claim, Key: "k", IfVersion: &none}, {Level: Claim, Key: "k", IfVersion: &one},
+	} {
+		require.NotContains(t, seen, c.Digest(), "%+v", c)
+		seen[c.Digest()] = c
+	}
+	require.Equal(t, Change{Claim: "a", Request: "r", Key: "k"}.Digest(), Change{Claim: "b", Request: "s", Key: "k"}.Digest())
+}

@@ -2,6 +2,8 @@ package memory
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -15,7 +17,8 @@ import (
 type Store interface {
 	// ChangeMemory puts or deletes a value. It returns a VersionError or a
 	// QuotaError, and then has changed nothing. A change with the Request of one of
-	// the last RequestRetention changes nothing, and has its result.
+	// the last RequestRetention changes nothing: it has the result of that one, or is
+	// ErrOtherRequest if it has another Digest.
 	ChangeMemory(ctx context.Context, c Change) (Changed, error)
 	// MemoryValue returns a value, or ErrNotFound.
 	MemoryValue(ctx context.Context, claim string, level Level, key string) (Value, error)
@@ -39,6 +42,20 @@ type Change struct {
 	// Request is the same for a request that is sent again because its answer was
 	// lost. "" if it has none.
 	Request string
+}
+
+// Digest identifies what is changed, and how: two changes with the same Request are
+// the same if they have the same Digest.
+func (c Change) Digest() string {
+	text, _ := json.Marshal(struct { // what is not JSON is refused before
+		Level     Level
+		Key       string
+		Deletes   bool
+		Value     json.RawMessage
+		IfVersion *int64
+	}{c.Level, c.Key, c.Value == nil, c.Value, c.IfVersion})
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
 }
 
 // Changed is the result of a change.

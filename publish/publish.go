@@ -38,6 +38,9 @@ const maxID = 200
 // ErrInvalid indicates that a request is not valid, for the reason in the text.
 var ErrInvalid = errors.New("invalid event")
 
+// ErrOtherRequest indicates that the id of a request is that of another one.
+var ErrOtherRequest = fmt.Errorf("%w: the id of its request is that of another one", ErrInvalid)
+
 // Store keeps what is published.
 type Store interface {
 	// Claim returns one record, or claim.ErrClaimNotFound.
@@ -46,7 +49,8 @@ type Store interface {
 	// the claim and the allowances after it.
 	//
 	// A claim that is in none of the states is claim.ErrNotActive. A request with the
-	// ID of an event of the claim changes nothing, and returns that event. An event for
+	// ID of an event of the claim changes nothing, and returns that event, or
+	// ErrOtherRequest if it does not request that one (IsRepeated). An event for
 	// which an allowance has no room is *LimitError: then nothing is changed, and
 	// the result has the allowances.
 	Publish(ctx context.Context, p Publication) (Result, error)

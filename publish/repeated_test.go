@@ -49,3 +49,20 @@ func TestRepeatedEventCountsOnce(t *testing.T) {
 	require.Equal(t, 2, counted)
 	require.Len(t, m.events, 2)
 }
+
+// A request is the same as an earlier one if it is for the same event, whatever the
+// activity was before.
+func TestIsRepeated(t *testing.T) {
+	became := func(d activity.AgentActivityChangedData) activity.Event {
+		return activity.Event{Type: activity.AgentActivityChanged, Data: activity.Data(d)}
+	}
+	thinks := became(activity.AgentActivityChangedData{Activity: "thinking", Task: "t"})
+	require.True(t, IsRepeated(thinks, became(activity.AgentActivityChangedData{Activity: "thinking", Task: "t", PreviousActivity: "idle"})))
+	require.False(t, IsRepeated(thinks, became(activity.AgentActivityChangedData{Activity: "idle", Task: "t"})))
+	require.False(t, IsRepeated(thinks, became(activity.AgentActivityChangedData{Activity: "thinking"})))
+	x := activity.Event{Type: "custom.x", Data: []byte("1")}
+	require.True(t, IsRepeated(x, activity.Event{Type: "custom.x", Data: []byte("1"), Priority: new(activity.DefaultPriority)}))
+	for _, other := range []activity.Event{thinks, {Type: "custom.y", Data: []byte("1")}, {Type: "custom.x"}, {Type: "custom.x", Data: []byte("1"), Priority: new(1)}} {
+		require.False(t, IsRepeated(x, other), "%+v", other)
+	}
+}

@@ -126,6 +126,13 @@ func changeMemory(t *tx, c memory.Change) (result memory.Changed, err error) {
 	return result, recordRequest(t, c, result)
 }
 
+// memoryResult is the result of a request in its row. The digest is empty if an
+// older server has recorded it.
+type memoryResult struct {
+	memory.Changed
+	Digest string
+}
+
 // resultOf returns the result of an earlier change with the same request, or
 // sql.ErrNoRows.
 func resultOf(t *tx, c memory.Change) (result memory.Changed, err error) {
@@ -133,15 +140,19 @@ func resultOf(t *tx, c memory.Change) (result memory.Changed, err error) {
 	if err != nil {
 		return result, translateError(err)
 	}
-	if err := json.Unmarshal([]byte(text), &result); err != nil {
+	var earlier memoryResult
+	if err := json.Unmarshal([]byte(text), &earlier); err != nil {
 		return result, fmt.Errorf("decode the result of an earlier request: %w", err)
 	}
-	return result, nil
+	if earlier.Digest != "" && earlier.Digest != c.Digest() {
+		return result, memory.ErrOtherRequest
+	}
+	return earlier.Changed, nil
 }
 
 // recordRequest records the result of a request, and drops older ones of the claim.
 func recordRequest(t *tx, c memory.Change, result memory.Changed) error {
-	text, err := json.Marshal(result)
+	text, err := json.Marshal(memoryResult{Changed: result, Digest: c.Digest()})
 	if err != nil {
 		return fmt.Errorf("encode the result of a request: %w", err)
 	}

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -23,7 +24,7 @@ const (
 	// runningForEvent counts those that run in a container.
 	isForEvent      = `SELECT count(*) FROM runs WHERE id = $1 AND event <> ''`
 	runningForEvent = `SELECT count(*) FROM runs WHERE container = $1 AND event <> '' AND ` + runningCondition
-	eventOfRequest  = `SELECT type, time FROM events WHERE claim = $1 AND request = $2 AND request <> ''`
+	eventOfRequest  = `SELECT type, time, data, priority FROM events WHERE claim = $1 AND request = $2 AND request <> ''`
 )
 
 // Publish makes a change that a tenant's program requests.
@@ -58,14 +59,13 @@ func (db *DB) publish(t *tx, p publish.Publication, r *publish.Result) (err erro
 		return nil
 	}
 	if e.Request = p.ID; p.ID != "" {
-		var earlier activity.Event
-		err := t.query(eventOfRequest, c.ID, p.ID).Scan((*string)(&earlier.Type), (*nanos)(&earlier.Time))
+		earlier, err := publishedEarlier(t, p, *e)
 		if err == nil {
 			r.Claim, r.Event = before, &earlier
 			return nil
 		}
 		if !errors.Is(err, sql.ErrNoRows) {
-			return translateError(err)
+			return err
 		}
 	}
 	if e.Depth, err = depthOf(t, p, c.Container); err != nil {
@@ -86,6 +86,20 @@ func (db *DB) publish(t *tx, p publish.Publication, r *publish.Result) (err erro
 	e.Claim, e.Container, e.Workload, e.Tenant = c.ID, c.Container, c.Workload, c.Tenant
 	e.Time, r.Event = t.now, e
 	return t.addEvents(*e)
+}
+
+// publishedEarlier returns the event that the same request has published, or
+// sql.ErrNoRows.
+func publishedEarlier(t *tx, p publish.Publication, e activity.Event) (earlier activity.Event, err error) {
+	err = t.query(eventOfRequest, p.Claim, p.ID).Scan((*string)(&earlier.Type), (*nanos)(&earlier.Time), (*rawObject)(&earlier.Data), &earlier.Priority)
+	if err != nil {
+		return earlier, translateError(err)
+	}
+	e.Data = json.RawMessage(sanitizeText(string(e.Data))) // as it is recorded
+	if !publish.IsRepeated(earlier, e) {
+		return earlier, publish.ErrOtherRequest
+	}
+	return earlier, nil
 }
 
 // depthOf returns the depth of an event that is published: 1 if a delivery, or a

@@ -123,6 +123,9 @@ func (db *DB) startWait(t *tx, w wait.Wait) (_ wait.Wait, created bool, err erro
 	}
 	if w.Request != "" {
 		known, err := scanWait(t.query(waitOfRequest, w.Claim, w.Request))
+		if err == nil && !w.IsRepeated(known) {
+			err = wait.ErrOtherRequest
+		}
 		if !errors.Is(err, wait.ErrNotFound) {
 			return known, false, err
 		}

@@ -1,6 +1,8 @@
 package wait
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -50,6 +52,12 @@ func (r Request) wait(claim string, maxTimeout time.Duration) (Wait, error) {
 		ID: newID(), Claim: claim, Request: r.ID, Name: r.Name, Type: r.Type,
 		TimeoutMS: r.Timeout.Milliseconds(), OnTimeout: r.OnTimeout, Context: context,
 	}, nil
+}
+
+// IsRepeated reports whether a request is that of an earlier wait with its ID.
+func (w Wait) IsRepeated(earlier Wait) bool {
+	return w.Name == earlier.Name && w.Type == earlier.Type && w.TimeoutMS == earlier.TimeoutMS &&
+		cmp.Or(w.OnTimeout, Escalate) == cmp.Or(earlier.OnTimeout, Escalate) && bytes.Equal(w.Context, earlier.Context)
 }
 
 var errName = fmt.Errorf("%w: name must be at most 128 letters, digits and . _ : -", ErrInvalid)

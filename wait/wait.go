@@ -186,6 +186,8 @@ var (
 	ErrConflict = errors.New("the wait is in another state")
 	// ErrInvalid indicates a request that can never succeed.
 	ErrInvalid = errors.New("invalid wait or signal")
+	// ErrOtherRequest indicates that the id of a request is that of another one.
+	ErrOtherRequest = errors.New("the request_id is that of another request to wait")
 	// ErrNameInUse indicates that a wait of the name is open for something else.
 	ErrNameInUse = errors.New("a wait of this name and of another type is open")
 	// ErrTooMany indicates that the claim has reached a limit.

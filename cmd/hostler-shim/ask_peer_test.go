@@ -46,7 +46,7 @@ func connectionOfChild(t *testing.T, path string, listener int) (fd, pid int, en
 
 // What is read by the PID of a process that has opened a connection counts only if
 // that process has not exited: its PID may be another's by then, such as a hook's.
-// Where the kernel has no pidfd for it, the time of its start tells.
+// Where the kernel has no pidfd for it, the time of its start decides.
 func TestPeerIsTheProcessThatConnected(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sock")
 	listener, err := listen(path)

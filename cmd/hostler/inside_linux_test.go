@@ -103,6 +103,11 @@ func TestRepeatedRequestAfterLossOfServer(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "2", string(kept.Value))
 	}
+	s := openInside(db) // on which nothing was asked yet
+	_, err := s.deleteInside(t.Context(), caller("put", false), memory.DeleteRequest{Key: "k"})
+	require.ErrorIs(t, err, memory.ErrInvalid, "the ID is that of another request")
+	_, err = s.publishInside(t.Context(), caller("activity", true), publish.Request{Type: "agent.done"})
+	require.ErrorIs(t, err, publish.ErrInvalid, "the ID is that of another request")
 	depths := map[activity.Type][]int{}
 	page, err := db.Events(t.Context(), activity.Filter{Claim: c.ID}, 0, 1000)
 	require.NoError(t, err)

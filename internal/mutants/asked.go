@@ -73,6 +73,47 @@ var askedTwice = []mutation{
 		old:  `	"memory_requests_pkey": errSerialization,`,
 	},
 	{
+		desc: "a request with the ID of another one gets its response", test: "TestIDOfAnotherRequest",
+		file: "inside/once.go",
+		old:  `if a.content != content {`,
+		new:  `if false {`,
+	},
+	{
+		desc: "a request with the ID and the body of another one gets its response", test: "TestIDOfAnotherRequest",
+		file: "inside/once.go",
+		old:  `[]byte(r.Name+"\x00")`,
+		new:  `[]byte("\x00")`,
+	},
+	{
+		desc: "a change of memory has the result of another one with its ID", test: "TestSQLite",
+		file: "store/memory.go",
+		old:  `if earlier.Digest != "" && earlier.Digest != c.Digest() {`,
+		new:  `if false {`,
+	},
+	{
+		desc: "a deletion has the result of a put of null with its ID", test: "TestDigest",
+		file: "memory/service.go",
+		old:  `c.Value == nil, c.Value,`,
+		new:  `false, c.Value,`,
+	},
+	{
+		desc: "an event with the ID of another one is not published, and seems to be", test: "TestSQLite",
+		file: "store/publications.go",
+		old:  `if !publish.IsRepeated(earlier, e) {`,
+		new:  `if false {`,
+	},
+	{
+		desc: "a repeated activity is refused when another one was reported since", test: "TestIsRepeated",
+		file: "publish/repeated.go",
+		old:  `	d.PreviousActivity = ""`,
+	},
+	{
+		desc: "a wait with the ID of another request is that of the other one", test: "TestSQLite",
+		file: "store/waits.go",
+		old:  `if err == nil && !w.IsRepeated(known) {`,
+		new:  `if false {`,
+	},
+	{
 		desc: "a request that was received before the end of a hook is handled after it", test: "TestNoHandlerBeginsAfterTheEnd",
 		file: "runtime/shim/serve.go",
 		old:  `case a.ended: //`,

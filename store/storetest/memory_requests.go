@@ -46,6 +46,22 @@ func memoryRequests(t *testing.T, s Store) {
 		require.True(t, r.Existed)
 		mustPut(t, s, putMemory(ada, memory.Claim, "k", "3"))
 	}
+	another := putMemory(ada, memory.Claim, "k", "1")
+	another.Request, another.IfVersion = "put", &none
+	for name, change := range map[string]func(c *memory.Change){
+		"a deletion": func(c *memory.Change) { c.Value = nil }, "a value": func(c *memory.Change) { c.Value = []byte("5") },
+		"a key": func(c *memory.Change) { c.Key = "l" }, "a level": func(c *memory.Change) { c.Level = memory.Tenant },
+		"a condition": func(c *memory.Change) { c.IfVersion = nil },
+	} {
+		c := another
+		change(&c)
+		_, err := s.ChangeMemory(t.Context(), c)
+		require.ErrorIs(t, err, memory.ErrOtherRequest, "it has the ID of another request: %s", name)
+	}
+	require.Equal(t, "3", read(t, s, ada, memory.Claim, "k"))
+	mustPut(t, s, another)
+	require.Equal(t, "3", read(t, s, ada, memory.Claim, "k"))
+
 	failed := putMemory(ada, memory.Claim, "k", "4")
 	failed.Request, failed.IfVersion = "failed", &none
 	for range 2 {

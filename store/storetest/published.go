@@ -149,7 +149,15 @@ func publishOnce(t *testing.T, s Store) {
 		require.Equal(t, first.Event.Time, again.Event.Time)
 		require.Equal(t, first.Event.Type, again.Event.Type)
 	}
-	p.Claim = other.ID
+	for name, e := range map[string]activity.Event{
+		"type": {Type: "custom.y", Priority: new(3)}, "data": {Type: "custom.x", Priority: new(3), Data: []byte("1")}, "priority": {Type: "custom.x", Priority: new(4)},
+	} {
+		p.Change = func(*claim.Claim, time.Time) *activity.Event { return &e }
+		_, err := s.Publish(ctx, p)
+		require.ErrorIs(t, err, publish.ErrOtherRequest, "it has the ID of another request: %s", name)
+	}
+	p = newPublication(other.ID)
+	p.ID = "request-1"
 	_, err = s.Publish(ctx, p)
 	require.NoError(t, err, "the id is the claim's")
 	p.Claim, p.ID = c.ID, "request-2"

@@ -79,11 +79,22 @@ func waitBegins(t *testing.T, s Store) {
 	require.NoError(t, err)
 	require.Equal(t, w, got)
 	require.InDelta(t, 60, left.Seconds(), 5)
-	for _, again := range []wait.Wait{{ID: newID(), Claim: c.ID, Request: "r", Name: "b", Type: "x", TimeoutMS: 1}, newWait(c, "a")} {
+	repeated := newWait(c, "a")
+	repeated.Request = "r"
+	for _, again := range []wait.Wait{repeated, newWait(c, "a")} {
 		got, created, err := s.StartWait(t.Context(), again)
 		require.NoError(t, err)
 		require.False(t, created)
 		require.Equal(t, w.ID, got.ID)
+	}
+	for name, change := range map[string]func(w *wait.Wait){
+		"name": func(w *wait.Wait) { w.Name = "b" }, "type": func(w *wait.Wait) { w.Type = "x" }, "timeout": func(w *wait.Wait) { w.TimeoutMS++ },
+		"on_timeout": func(w *wait.Wait) { w.OnTimeout = wait.Abort }, "context": func(w *wait.Wait) { w.Context = []byte(`{"b":2}`) },
+	} {
+		another := repeated
+		change(&another)
+		_, _, err = s.StartWait(t.Context(), another)
+		require.ErrorIs(t, err, wait.ErrOtherRequest, name)
 	}
 	clash := newWait(c, "a")
 	clash.Type = "other"
@@ -100,7 +111,7 @@ func waitBegins(t *testing.T, s Store) {
 
 	_, err = changeWait(t, s, w, expire) // it escalates: there are no hooks
 	require.NoError(t, err)
-	ended, created, err := s.StartWait(t.Context(), wait.Wait{ID: newID(), Claim: c.ID, Request: "r", Type: "x", TimeoutMS: 1})
+	ended, created, err := s.StartWait(t.Context(), repeated)
 	require.NoError(t, err)
 	require.False(t, created)
 	require.Equal(t, wait.TimedOut, ended.State, "a repeated request gets the end")
