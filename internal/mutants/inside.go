@@ -347,7 +347,7 @@ var insideRequests = []mutation{
 		new:  `by.fence > a.admitted.Load()`,
 	},
 	{
-		desc: "what a hook asked is handled after it is over", test: "TestServeCommand",
+		desc: "what serves the requests of a hook is kept when it is over", test: "TestServeCommand",
 		file: "runtime/shim/serve.go",
 		old:  `s.commands.CompareAndDelete(runID, a); stop()`,
 		new:  `stop()`,

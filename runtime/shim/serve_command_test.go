@@ -47,6 +47,8 @@ func TestServeCommand(t *testing.T) {
 		synctest.Wait()
 		end()
 		<-slow
+		_, kept := s.commands.Load("run")
+		require.False(t, kept)
 		answer, err := s.ask(&Ask{ID: "i", Name: "n", FromHook: true, RunID: "run"})
 		require.NoError(t, err)
 		require.Equal(t, runtime.ProblemUnavailable, answer.Problem.Code)
