@@ -44,6 +44,40 @@ func BenchmarkVersions(b *testing.B) {
 	for workload, poolConfig := range versionWorkloads {
 		b.Run(workload, func(b *testing.B) { compareBuilds(b, servers, workload, image, poolConfig) })
 	}
+	b.Run("hooks", func(b *testing.B) { compareHooks(b, servers, image) })
+}
+
+// compareHooks has each server in turn run one hook, and a list of hooks, for a
+// tenant that keeps its containers. The difference is the time of the others.
+func compareHooks(b *testing.B, servers map[string]*client.Client, image string) {
+	b.Helper()
+	for _, c := range servers {
+		for _, hooks := range []int{1, manyHooks} {
+			applyPoint(b, c, image, pointWorkload(hooks), "{ min_idle: 0, max_size: 1, reuse: same_tenant }", hooks)
+		}
+	}
+	durations := make(map[string][]time.Duration)
+	for b.Loop() {
+		for name, c := range servers {
+			took := map[int]time.Duration{}
+			for _, hooks := range []int{1, manyHooks} {
+				start := time.Now()
+				got, _, err := c.Claim(b.Context(), pointWorkload(hooks), "ada", time.Minute)
+				require.NoError(b, err)
+				if got.Source == client.SourceAffinity {
+					took[hooks] = time.Since(start)
+				}
+				releaseClaim(b, c, got.ID)
+			}
+			if len(took) == 2 {
+				durations[name] = append(durations[name], (took[manyHooks]-took[1])/(manyHooks-1))
+			}
+		}
+	}
+	for name, all := range durations {
+		b.ReportMetric(ms(quantile(all, .5)), name+"-hook-p50-ms")
+		b.ReportMetric(ms(quantile(all, .95)), name+"-hook-p95-ms")
+	}
 }
 
 // startBuild starts a server on an empty database.

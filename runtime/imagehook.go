@@ -1,8 +1,9 @@
 package runtime
 
 import (
+	"encoding/hex"
 	"path"
-	"regexp"
+	"strings"
 )
 
 // ImageHooksDir is the directory of an image that has its hooks: the files POINT
@@ -25,21 +26,35 @@ type ImageHook struct {
 	Digest string `json:"digest"` // the SHA-256 of its content, in hexadecimal
 }
 
-// imageHookName and imageHookDigest match the names and the digests of hooks.
-var (
-	imageHookName   = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,63}$`)
-	imageHookDigest = regexp.MustCompile(`^[0-9a-f]{64}$`)
-)
+// maxImageHookName bounds the name of a hook's file, in bytes.
+const maxImageHookName = 64
 
-// IsImageHookName reports whether a file of this name can be a hook.
-func IsImageHookName(name string) bool { return imageHookName.MatchString(name) }
+// IsImageHookName reports whether a file of this name can be a hook: letters,
+// digits, dots, underscores and hyphens, but the first one is not a dot or a hyphen.
+// It is no regular expression, because the shim is started for each command, and
+// would compile it each time.
+func IsImageHookName(name string) bool {
+	if name == "" || len(name) > maxImageHookName || name[0] == '.' || name[0] == '-' {
+		return false
+	}
+	isOther := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '.' && r != '_' && r != '-'
+	}
+	return !strings.ContainsFunc(name, isOther)
+}
+
+// isDigest reports whether a text is a SHA-256 in lower-case hexadecimal.
+func isDigest(text string) bool {
+	sum, err := hex.DecodeString(text)
+	return err == nil && len(sum) == 32 && strings.ToLower(text) == text
+}
 
 // IsListed reports whether a listing can have h: its path is that of a file of
 // its point.
 func (h ImageHook) IsListed() bool {
 	name := path.Base(h.Path)
 	isOfPoint := h.Path == ImageHooksDir+"/"+h.Point || h.Path == ImageHooksDir+"/"+h.Point+".d/"+name && name != h.Point
-	return isOfPoint && IsImageHookName(name) && imageHookDigest.MatchString(h.Digest)
+	return isOfPoint && IsImageHookName(name) && isDigest(h.Digest)
 }
 
 // ImageHooks are the hooks of an image.

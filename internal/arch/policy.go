@@ -168,6 +168,13 @@ var minimalPackages = []owner{
 	{"runtime/runtimetest/box", []string{"golang.org/x/sys"}, "the program runs in empty images"},
 }
 
+// unreached are the packages that a package must not reach, also through others of
+// ours.
+var unreached = []owner{
+	{"cmd/hostler-shim", []string{"regexp", "net/http", "text/template"},
+		"the shim is started for each command, and prepares what it imports each time"},
+}
+
 // goroutineStarters are the packages that may say go, and why. Everywhere else a
 // function either blocks or waits for what it fans out with an errgroup.
 var goroutineStarters = []owner{

@@ -227,10 +227,32 @@ var imageHooks = []mutation{
 		new:  `name != h.Point`,
 	},
 	{
+		desc: "the name of a hook may begin with a dot", test: "TestImageHookNames",
+		file: "runtime/imagehook.go",
+		old:  ` || name[0] == '.'`,
+	},
+	{
+		desc: "the name of a hook may have any characters", test: "TestImageHookNames",
+		file: "runtime/imagehook.go",
+		old:  `	return !strings.ContainsFunc(name, isOther)`,
+		new:  `	return !strings.ContainsFunc(name, isOther) || true`,
+	},
+	{
+		desc: "the name of a hook may have any length", test: "TestImageHookNames",
+		file: "runtime/imagehook.go",
+		old:  `len(name) > maxImageHookName`,
+		new:  `len(name) > maxImageHookName+1`,
+	},
+	{
+		desc: "a digest may be in upper case", test: "TestImageHookDigests",
+		file: "runtime/imagehook.go",
+		old:  ` && strings.ToLower(text) == text`,
+	},
+	{
 		desc: "a listing may have any digest", test: "TestForgedImageHooks",
 		pkg:  "runtime/shim/backend",
 		file: "runtime/imagehook.go",
-		old:  ` && imageHookDigest.MatchString(h.Digest)`,
+		old:  ` && isDigest(h.Digest)`,
 		new:  ` && h.Digest != ""`,
 	},
 	{
