@@ -1,11 +1,13 @@
 package runtimetest
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"os/exec"
 	"regexp"
 	goruntime "runtime"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"testing"
@@ -74,6 +76,13 @@ func RunHostile(t *testing.T, backend string, h Harness) {
 			c.run(t, selected)
 		})
 	}
+	t.Cleanup(func() {
+		if t.Failed() && goruntime.NumGoroutine() > goroutines+goroutineSlack {
+			var text bytes.Buffer
+			_ = pprof.Lookup("goroutine").WriteTo(&text, 1) // a buffer takes everything
+			t.Logf("%d goroutines at the beginning; now:\n%s", goroutines, text.String())
+		}
+	})
 	eventually(t, "what the attacks have started in this process has ended", func() bool {
 		return goruntime.NumGoroutine() <= goroutines+goroutineSlack
 	})
