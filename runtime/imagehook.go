@@ -31,8 +31,8 @@ const maxImageHookName = 64
 
 // IsImageHookName reports whether a file of this name can be a hook: letters,
 // digits, dots, underscores and hyphens, but the first one is not a dot or a hyphen.
-// It is no regular expression, because the shim is started for each command, and
-// would compile it each time.
+// It is no regular expression, because each process of the shim would compile it:
+// init, its workers, and the program hostler in containers.
 func IsImageHookName(name string) bool {
 	if name == "" || len(name) > maxImageHookName || name[0] == '.' || name[0] == '-' {
 		return false

@@ -172,7 +172,7 @@ var minimalPackages = []owner{
 // ours.
 var unreached = []owner{
 	{"cmd/hostler-shim", []string{"regexp", "net/http", "text/template"},
-		"the shim is started for each command, and prepares what it imports each time"},
+		"each process of the shim prepares what it imports: init, its workers, and the program in containers"},
 }
 
 // goroutineStarters are the packages that may say go, and why. Everywhere else a
