@@ -14,13 +14,15 @@ import (
 // from inside its container as fast as it can, and garbage: claims of the tenant's
 // own container with one hook, end to end. It compares that with a quiet machine,
 // and with a container that uses the same share of a processor for something
-// else.
+// else: to compute, on one processor or on all of them at once, and to connect to a
+// socket of its own, which costs the kernel what garbage costs it, without Hostler.
 func BenchmarkFlood(b *testing.B) {
 	_, image := connectDocker(b)
 	c := startBuild(b, buildServer(b))
 	applyPoint(b, c, image, "victim", "{ min_idle: 0, max_size: 1, reuse: same_tenant }", 1)
 	for _, other := range []struct{ name, command string }{
-		{"quiet", "[/box, idle]"}, {"spin", "[/box, spin]"}, {"flood", "[/box, ask-flood, claim, '1000000000']"}, {"garbage", "[/box, ask-garbage, 24h]"},
+		{"quiet", "[/box, idle]"}, {"spin", "[/box, spin]"}, {"spin-all", "[/box, spin-all]"},
+		{"backlog", "[/box, backlog]"}, {"flood", "[/box, ask-flood, claim, '1000000000']"}, {"garbage", "[/box, ask-garbage, 24h]"},
 	} {
 		b.Run(other.name, func(b *testing.B) {
 			id := "other-" + other.name

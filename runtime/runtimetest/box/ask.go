@@ -174,3 +174,16 @@ func askGarbage(args []string) error {
 	}
 	return nil
 }
+
+// backlog connects as fast as it can to a socket of its own that accepts nothing.
+func backlog([]string) error {
+	l, err := net.Listen("unix", "@backlog")
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	for {
+		// What was opened is closed by the collector. Most calls fail: there is no room.
+		_, _ = net.Dial("unix", "@backlog")
+	}
+}

@@ -12,6 +12,8 @@
 //	box shell FILE         print FILE and then stdin, unless the content of FILE
 //	                       is in argv or the environment, or can be changed
 //	box spin               use CPU time indefinitely
+//	box spin-all           the same on all processors at once
+//	box backlog            connect indefinitely to a socket that accepts nothing
 //	box fill FILE N        create FILE with N bytes
 //	box allocate N         reserve N bytes of address space
 //	box consume N          use N bytes of memory
@@ -99,6 +101,8 @@ func commands() map[string]command {
 		"cat":         {0, cat},
 		"shell":       {1, shell},
 		"spin":        {0, spin},
+		"spin-all":    {0, spinAll},
+		"backlog":     {0, backlog},
 		"fill":        {2, fill},
 		"allocate":    {1, allocate},
 		"consume":     {1, consume},
