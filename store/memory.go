@@ -11,7 +11,6 @@ import (
 
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/memory"
-	"github.com/hostler/hostler/pool"
 )
 
 var _ memory.Store = (*DB)(nil)
@@ -73,8 +72,6 @@ const (
 		VALUES ($1, $2, $3, $4, $5, 0, 0, $6, 0, 0, $7) ON CONFLICT (workload, tenant, claim) WHERE ended = 0 DO NOTHING`
 	updateScope = `UPDATE memory_scopes SET keys = $2, bytes = $3, version = $4, updated_at = $5 WHERE id = $1`
 	endScope    = `UPDATE memory_scopes SET ended = 1 WHERE id = $1`
-	// lockRecord has the removal of the workload wait, and end what was added.
-	lockRecord = `SELECT 1 FROM workloads WHERE id = $1` + forShare
 
 	selectEntry = `SELECT version, bytes FROM memory_entries WHERE scope = $1 AND key = $2`
 	putEntry    = `INSERT INTO memory_entries (scope, key, version, bytes, updated_at, value) VALUES ($1, $2, $3, $4, $5, $6)
@@ -232,10 +229,8 @@ func lockMemoryScope(t *tx, a memoryAccess, level memory.Level, create bool) (s 
 	version := t.now.UnixMilli()
 	if level == memory.Claim {
 		version = 0
-	} else if _, err := scanNumber(t.query(lockRecord, a.workload)); errors.Is(err, sql.ErrNoRows) {
-		return s, pool.ErrWorkloadNotFound
-	} else if err != nil {
-		return s, translateError(err)
+	} else if err := checkExists(t, a.workload); err != nil {
+		return s, err
 	}
 	id := uuid.Must(uuid.NewV7()).String()
 	if err := t.execLater(insertScope, id, string(level), a.workload, tenant, owner, version, toNanos(t.now)); err != nil {

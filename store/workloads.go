@@ -49,8 +49,9 @@ const (
 	selectRevision = `SELECT source, dir, updated_at FROM revisions WHERE workload = $1 AND revision = $2`
 	// A workload that was applied again in the meantime is no longer being
 	// deleted.
-	deleteWorkload  = `DELETE FROM workloads WHERE id = $1 AND deleting = 1`
-	countWorkload   = `SELECT count(*) FROM workloads WHERE id = $1`
+	deleteWorkload = `DELETE FROM workloads WHERE id = $1 AND deleting = 1`
+	// lockRecord has the removal of the workload wait, and see what was added.
+	lockRecord      = `SELECT 1 FROM workloads WHERE id = $1` + forShare
 	selectVersion   = `SELECT updated_at, event_hooks NOT IN ('{}', 'null') FROM workloads WHERE id = $1`
 	deleteRevisions = `DELETE FROM revisions WHERE workload = $1`
 )
@@ -129,11 +130,12 @@ func checkUnchanged(t *tx, r pool.Record) (hasEventHooks bool, err error) {
 	return hasEventHooks, nil
 }
 
-// checkExists returns pool.ErrWorkloadNotFound if the workload was removed. The
-// caller has locked it, so that it is not removed concurrently.
+// checkExists returns pool.ErrWorkloadNotFound if the workload was removed, and has
+// a removal wait until the end of the change. What is added to a removed one would
+// never end.
 func checkExists(t *tx, id string) error {
-	n, err := scanNumber(t.query(countWorkload, id))
-	if err == nil && n == 0 {
+	_, err := scanNumber(t.query(lockRecord, id))
+	if errors.Is(err, sql.ErrNoRows) {
 		return pool.ErrWorkloadNotFound
 	}
 	return translateError(err)

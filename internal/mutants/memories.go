@@ -222,10 +222,8 @@ var memoryRows = []mutation{
 	{
 		desc: "a claim that outlives its workload adds to the next one", test: "TestSQLite",
 		file: "store/memory.go",
-		old: `errors.Is(err, sql.ErrNoRows) {
-		return s, pool.ErrWorkloadNotFound`,
-		new: `false {
-		return s, pool.ErrWorkloadNotFound`,
+		old:  `err := checkExists(t, a.workload); err != nil {`,
+		new:  `err := checkExists(t, a.workload); err != nil && t == nil {`,
 	},
 	{
 		desc: "a prefix is a pattern", test: "TestSQLite",

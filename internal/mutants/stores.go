@@ -23,16 +23,6 @@ var stores = []mutation{
 		old: `	if err := t.lockWorkload(c.Workload); err != nil { // two concurrent calls would count the same
 		return err
 	}
-	if err := checkExists(t, c.Workload); err != nil {
-		return err
-	}
-`,
-		new: `	if err := checkExists(t, c.Workload); err != nil {
-		return err
-	}
-	if err := t.lockWorkload(c.Workload); err != nil {
-		return err
-	}
 `,
 	},
 	{
