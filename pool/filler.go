@@ -210,6 +210,10 @@ func (f *Filler) create(ctx context.Context, t *workqueue.Task[string]) error {
 		if errors.Is(err, ErrFull) {
 			return nil
 		}
+		if errors.Is(err, ErrWorkloadNotFound) {
+			f.Wake(t.Key) // if it was applied again, its check has counted this creation
+			return nil
+		}
 		return f.logFailure(ctx, t.Key, fmt.Errorf("record the container: %w", err))
 	}
 	f.yielder.restart(t.Key)

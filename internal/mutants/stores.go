@@ -26,6 +26,12 @@ var stores = []mutation{
 `,
 	},
 	{
+		desc: "a pool whose workload was applied again just after its removal stays empty", test: "TestWorkloadAppliedAgainBeforeTheRefusal",
+		file: "pool/filler.go", pkg: "pool",
+		old: `			f.Wake(t.Key) // if it was applied again`,
+		new: `			// if it was applied again`,
+	},
+	{
 		desc: "the record of a container of a workload that was removed is tried again", test: "TestWorkloadRemovedBeforeItsContainer",
 		file: "pool/filler.go", pkg: "pool",
 		old: `	if err == nil || errors.Is(err, ErrWorkloadNotFound) {
