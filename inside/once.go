@@ -1,8 +1,10 @@
 package inside
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"sync"
 	"time"
 
@@ -34,9 +36,14 @@ type attempt struct {
 	failed   bool // it was interrupted: it may be done again
 }
 
-// contentOf returns what identifies what a request asks for.
+// contentOf returns what identifies what a request asks for: its name and its body,
+// however that is formatted.
 func contentOf(r runtime.Request) [sha256.Size]byte {
-	return sha256.Sum256(append([]byte(r.Name+"\x00"), r.Body...)) // a name has no NUL
+	content := r.Body
+	if body := (bytes.Buffer{}); json.Compact(&body, r.Body) == nil {
+		content = body.Bytes()
+	}
+	return sha256.Sum256(append([]byte(r.Name+"\x00"), content...)) // a name has no NUL
 }
 
 // do returns the response to a request, which is do's if it is new. One with the ID

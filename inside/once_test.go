@@ -2,6 +2,7 @@ package inside
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"log/slog"
 	"strings"
@@ -117,4 +118,16 @@ func TestKeptResponsesAreShort(t *testing.T) {
 	for _, a := range s.once.claims["c1"] {
 		require.LessOrEqual(t, len(a.response.Problem.Detail), maxDetail, a.request)
 	}
+}
+
+// A request is the same however its body is formatted, and what is no JSON is
+// compared as it is.
+func TestRepeatedRequestIsFormattedOtherwise(t *testing.T) {
+	content := func(body string) [sha256.Size]byte {
+		return contentOf(runtime.Request{Name: "memory.put", Body: []byte(body)})
+	}
+	require.Equal(t, content(`{"key":"a","value":1}`), content("{ \"key\": \"a\",\n\"value\": 1 }"))
+	require.NotEqual(t, content(`{"key":"a","value":1}`), content(`{"key":"a","value":10}`))
+	require.NotEqual(t, content(`{"key":"a b"}`), content(`{"key":"ab"}`))
+	require.NotEqual(t, content(`{`), content(`{ `))
 }

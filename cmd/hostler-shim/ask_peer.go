@@ -65,6 +65,9 @@ func (p askPeer) isAlive() bool {
 		err = raw.Control(func(fd uintptr) {
 			poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 			n, pollErr := unix.Poll(poll, 0)
+			for errors.Is(pollErr, unix.EINTR) { // a signal of another process that exited
+				n, pollErr = unix.Poll(poll, 0)
+			}
 			alive = pollErr == nil && n == 0
 		})
 	}

@@ -4,6 +4,18 @@ package main
 // of what programs in containers request.
 var askedTwice = []mutation{
 	{
+		desc: "what an earlier flow serves replaces what a later one does", test: "TestServerOfLaterFlowIsKept",
+		file: "runtime/shim/serve.go",
+		old:  `return cmp.Compare(a.fence, b.fence)`,
+		new:  `return cmp.Compare(b.fence, a.fence)`,
+	},
+	{
+		desc: "a request that is formatted otherwise is another one", test: "TestRepeatedRequestIsFormattedOtherwise",
+		file: "inside/once.go",
+		old:  `json.Compact(&body, r.Body) == nil`,
+		new:  `json.Compact(&body, r.Body) != nil`,
+	},
+	{
 		desc: "a tenant sends more requests if its main process is restarted again and again", test: "TestAskLimits",
 		file: "cmd/hostler-shim/asks.go",
 		old: `	a.open = new(openAsks)

@@ -277,8 +277,8 @@ var insideRequests = []mutation{
 		desc: "the server counts what earlier claims have asked for", test: "TestServeRateOfClaims",
 		file: "runtime/shim/serve.go",
 		old: `	s.asked.Begin(fence)
-	s.server`,
-		new: `	s.server`,
+	s.servers`,
+		new: `	s.servers`,
 	},
 	{
 		desc: "what a process sent before it was ended is read later", test: "TestConnectionsEndWithTheirProcesses",
@@ -349,14 +349,14 @@ var insideRequests = []mutation{
 	{
 		desc: "what serves the requests of a hook is kept when it is over", test: "TestServeCommand",
 		file: "runtime/shim/serve.go",
-		old:  `s.commands.CompareAndDelete(runID, a); stop()`,
+		old:  `s.servers.remove(runID, a); stop()`,
 		new:  `stop()`,
 	},
 	{
 		desc: "a process of the tenant passes for one of a hook", test: "TestServeCommand",
 		file: "runtime/shim/serve.go",
-		old:  `s.commands.Load(ask.RunID); ok && ask.FromHook {`,
-		new:  `s.commands.Load(ask.RunID); ok {`,
+		old:  `a != nil && ask.FromHook {`,
+		new:  `a != nil {`,
 	},
 	{
 		desc: "a hook asks for another claim", test: "TestHookAsksForItsClaim",

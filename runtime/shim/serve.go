@@ -1,9 +1,11 @@
 package shim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -28,6 +30,7 @@ const AskTimeout = handlerTimeout + 15*time.Second
 // askServer serves the requests of a container, or those of the processes of one
 // command, until its context ends.
 type askServer struct {
+	fence   int64
 	ctx     context.Context //nolint:containedctx // of the call of ServeRequests or Exec that it belongs to
 	handle  runtime.RequestHandler
 	running sync.WaitGroup
@@ -40,9 +43,9 @@ type askServer struct {
 
 // newAskServer returns an askServer, and a function that ends it: when that has
 // returned, no handler is running, and none begins.
-func newAskServer(ctx context.Context, handle runtime.RequestHandler) (a *askServer, end func()) {
+func newAskServer(ctx context.Context, fence int64, handle runtime.RequestHandler) (a *askServer, end func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	a = &askServer{ctx: ctx, handle: handle}
+	a = &askServer{fence: fence, ctx: ctx, handle: handle}
 	return a, func() {
 		a.mu.Lock()
 		a.ended = true
@@ -59,26 +62,68 @@ func (s *Session) serveCommand(ctx context.Context, runID string, fence int64, h
 		return func() {}
 	}
 	s.asked.Begin(fence)
-	a, stop := newAskServer(ctx, handle)
-	s.commands.Store(runID, a)
-	return func() { s.commands.CompareAndDelete(runID, a); stop() }
+	a, stop := newAskServer(ctx, fence, handle)
+	s.servers.add(runID, a)
+	return func() { s.servers.remove(runID, a); stop() }
 }
 
 // serverOf returns what serves a request, or nil.
 func (s *Session) serverOf(ask *Ask) *askServer {
-	if a, ok := s.commands.Load(ask.RunID); ok && ask.FromHook {
-		return a.(*askServer)
+	if a := s.servers.of(ask.RunID); a != nil && ask.FromHook {
+		return a
 	}
-	return s.server.Load()
+	return s.servers.of(ofContainer)
+}
+
+// askServers are those of a session, by the run that they serve, in the order of
+// their fences. One of an older flow neither replaces one of a later flow nor
+// ends it. Its methods may be called by multiple goroutines.
+type askServers struct {
+	mu    sync.Mutex // guards byRun
+	byRun map[string][]*askServer
+}
+
+// ofContainer is in the place of a run for what serves the container. A run has an
+// ID.
+const ofContainer = ""
+
+func (l *askServers) add(run string, a *askServer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.byRun == nil {
+		l.byRun = map[string][]*askServer{}
+	}
+	all := append(l.byRun[run], a)
+	slices.SortStableFunc(all, func(a, b *askServer) int { return cmp.Compare(a.fence, b.fence) })
+	l.byRun[run] = all
+}
+
+func (l *askServers) remove(run string, a *askServer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := slices.DeleteFunc(l.byRun[run], func(other *askServer) bool { return other == a })
+	if l.byRun[run] = all; len(all) == 0 {
+		delete(l.byRun, run)
+	}
+}
+
+// of returns the one of the latest flow, or nil.
+func (l *askServers) of(run string) *askServer {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if all := l.byRun[run]; len(all) > 0 {
+		return all[len(all)-1]
+	}
+	return nil
 }
 
 // ServeRequests implements runtime.Requester.
 func (s *Session) ServeRequests(ctx context.Context, fence int64, handle runtime.RequestHandler) error {
-	a, end := newAskServer(ctx, handle)
+	a, end := newAskServer(ctx, fence, handle)
 	defer end()
 	s.asked.Begin(fence)
-	s.server.Store(a) // a request may follow the announcement at once
-	defer s.server.CompareAndSwap(a, nil)
+	s.servers.add(ofContainer, a) // a request may follow the announcement at once
+	defer s.servers.remove(ofContainer, a)
 	for {
 		c, err := s.announce(ctx, fence)
 		if err != nil {

@@ -47,8 +47,8 @@ func TestServeCommand(t *testing.T) {
 		synctest.Wait()
 		end()
 		<-slow
-		_, kept := s.commands.Load("run")
-		require.False(t, kept)
+		require.Nil(t, s.servers.of("run"))
+		require.NotContains(t, s.servers.byRun, "run")
 		answer, err := s.ask(&Ask{ID: "i", Name: "n", FromHook: true, RunID: "run"})
 		require.NoError(t, err)
 		require.Equal(t, runtime.ProblemUnavailable, answer.Problem.Code)
@@ -62,7 +62,7 @@ func TestServeCommand(t *testing.T) {
 func TestNoHandlerBeginsAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
-		a, end := newAskServer(t.Context(), func(context.Context, runtime.Request, func(runtime.Response)) { calls++ })
+		a, end := newAskServer(t.Context(), 7, func(context.Context, runtime.Request, func(runtime.Response)) { calls++ })
 		end()
 		in := &Incoming{exchange: newExchange(&Conn{closed: make(chan struct{})}, 0, 0), Request: Request{Ask: &Ask{ID: "i", Name: "n"}}}
 		refused := a.start(in)
@@ -128,5 +128,42 @@ func TestServeRateOfClaims(t *testing.T) {
 			}
 			end()
 		}
+	})
+}
+
+// A call of an earlier flow, one that has been cancelled, and one that ends, take
+// nothing from what a later flow serves.
+func TestServerOfLaterFlowIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServed(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := s.serve(ctx, echoBody) // its fence is 7
+		requireServed := func(what string) {
+			t.Helper()
+			answer, err := s.ask(&Ask{ID: "i", Name: "n"})
+			require.NoError(t, err)
+			require.Nil(t, answer.Problem, what)
+		}
+		s.refuse = runtime.ErrStaleFence
+		require.ErrorIs(t, s.ServeRequests(t.Context(), 3, echoBody), runtime.ErrStaleFence)
+		s.refuse = nil
+		requireServed("after one of an earlier flow")
+		for _, fence := range []int64{3, 7} {
+			gone, end := context.WithCancel(t.Context())
+			end()
+			require.Error(t, s.ServeRequests(gone, fence, echoBody))
+			requireServed("after one that had ended")
+		}
+		later := s.serveCommand(t.Context(), "run", 9, echoBody)
+		kept := s.servers.of("run")
+		earlier := s.serveCommand(t.Context(), "run", 3, echoBody)
+		require.Same(t, kept, s.servers.of("run"))
+		earlier()
+		require.Same(t, kept, s.servers.of("run"))
+		later()
+		require.Nil(t, s.servers.of("run"))
+		cancel()
+		<-ended
+		require.Nil(t, s.servers.of(ofContainer))
 	})
 }

@@ -137,7 +137,7 @@ func TestServeEnds(t *testing.T) {
 
 		s.refuse = runtime.ErrStaleFence
 		require.ErrorIs(t, <-s.serve(t.Context(), echoBody), runtime.ErrStaleFence)
-		require.Nil(t, s.server.Load())
+		require.Nil(t, s.servers.of(ofContainer))
 
 		s.refuse, s.mute = nil, true
 		for range 2 * int(DefaultUnresponsiveTimeout/serveTimeout) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/hostler/hostler/runtime"
@@ -45,9 +44,8 @@ type Session struct {
 	mayChange      func() error
 	key            []byte
 	responsiveness *responsiveness
-	asked          *Bucket                   // requests of the container, on any connection
-	server         atomic.Pointer[askServer] // of the container's requests; nil for none
-	commands       sync.Map                  // of the requests of commands: an *askServer by ID
+	asked          *Bucket    // requests of the container, on any connection
+	servers        askServers // of the requests of the container and of commands
 
 	// openSem holds one token: the goroutine that has it opens the connection.
 	// It is a channel, not a mutex, so that waiting for it ends with the
