@@ -163,7 +163,7 @@ func TestServerOfLaterFlowIsKept(t *testing.T) {
 		later()
 		require.Nil(t, s.servers.of("run"))
 		cancel()
-		<-ended
+		require.ErrorIs(t, <-ended, context.Canceled)
 		require.Nil(t, s.servers.of(ofContainer))
 	})
 }
