@@ -87,9 +87,9 @@ func TestPeerIsTheProcessThatConnected(t *testing.T) {
 // no pidfd for it, it is served.
 func TestUnidentifiedPeerIsRefused(t *testing.T) {
 	_, l := newListener(t)
-	ask := func(err error) shim.Answer {
+	ask := func(failed error) shim.Answer {
 		l.mu.Lock()
-		l.pidfd = func(int) (int, error) { return -1, err }
+		l.pidfd = func(int) (int, error) { return -1, failed }
 		l.mu.Unlock()
 		answer, err := askOnce(&shim.Ask{ID: "i", Name: "x"})
 		require.NoError(t, err)
