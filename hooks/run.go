@@ -134,6 +134,9 @@ type Recorder interface {
 	// RunEnded ends a record that RunStarted added. A second call returns nil
 	// and changes nothing.
 	RunEnded(ctx context.Context, r Run) error
+	// RunFollowed is RunEnded of ended and RunStarted of started, in this order and
+	// in one transaction: an error means that neither is recorded.
+	RunFollowed(ctx context.Context, ended, started Run) error
 	// RunSkipped adds the record of a hook that was skipped.
 	RunSkipped(ctx context.Context, r Run) error
 	// Runs lists the matching records, ordered by id and attempt.

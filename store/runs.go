@@ -74,13 +74,7 @@ const (
 
 // RunStarted adds a record in state Running, with hook.started.
 func (db *DB) RunStarted(ctx context.Context, r hooks.Run) error {
-	r.State, r.EndedAt = hooks.Running, nil
-	err := db.writer.update(ctx, func(t *tx) error {
-		if err := checkNotEnded(t, r); err != nil {
-			return err
-		}
-		return addRun(t, r)
-	})
+	err := db.writer.update(ctx, func(t *tx) error { return startRun(t, r) })
 	if err != nil {
 		return fmt.Errorf("record the start of run %s attempt %d: %w", r.ID, r.Attempt, err)
 	}
@@ -106,19 +100,45 @@ func (db *DB) RunSkipped(ctx context.Context, r hooks.Run) error {
 // already ended stays unchanged; a run that was never started is
 // ErrRunNotFound.
 func (db *DB) RunEnded(ctx context.Context, r hooks.Run) error {
-	if r.State == hooks.Running || r.State == hooks.Skipped {
-		return fmt.Errorf("record the end of run %s attempt %d: %s is not an end state", r.ID, r.Attempt, r.State)
-	}
-	err := db.writer.update(ctx, func(t *tx) error {
-		if r.EndedAt == nil {
-			r.EndedAt = &t.now
-		}
-		return finishRun(t, r)
-	})
+	err := db.writer.update(ctx, func(t *tx) error { return closeRun(t, r) })
 	if err != nil {
 		return fmt.Errorf("record the end of run %s attempt %d: %w", r.ID, r.Attempt, err)
 	}
 	return nil
+}
+
+// RunFollowed is RunEnded and RunStarted in one transaction.
+func (db *DB) RunFollowed(ctx context.Context, ended, started hooks.Run) error {
+	err := db.writer.update(ctx, func(t *tx) error {
+		if err := closeRun(t, ended); err != nil {
+			return err
+		}
+		return startRun(t, started)
+	})
+	if err != nil {
+		return fmt.Errorf("record the end of run %s and the start of run %s: %w", ended.ID, started.ID, err)
+	}
+	return nil
+}
+
+// startRun adds the record of an attempt that may start.
+func startRun(t *tx, r hooks.Run) error {
+	r.State, r.EndedAt = hooks.Running, nil
+	if err := checkNotEnded(t, r); err != nil {
+		return err
+	}
+	return addRun(t, r)
+}
+
+// closeRun ends the record of an attempt in its final state.
+func closeRun(t *tx, r hooks.Run) error {
+	if r.State == hooks.Running || r.State == hooks.Skipped {
+		return fmt.Errorf("%s is not an end state", r.State)
+	}
+	if r.EndedAt == nil {
+		r.EndedAt = &t.now
+	}
+	return finishRun(t, r)
 }
 
 // checkNotEnded returns an error when the claim or container of the run has

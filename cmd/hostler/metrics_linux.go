@@ -249,6 +249,15 @@ func (c countedRuns) RunEnded(ctx context.Context, r hooks.Run) error {
 	return err
 }
 
+func (c countedRuns) RunFollowed(ctx context.Context, ended, started hooks.Run) error {
+	err := c.Recorder.RunFollowed(ctx, ended, started)
+	if err == nil {
+		c.end(ctx, ended)
+		c.begin(started)
+	}
+	return err
+}
+
 func (c countedRuns) begin(r hooks.Run) {
 	c.started.Store(r.ID, nil)
 	c.m.inflight.WithLabelValues(momentOf(r)).Inc()

@@ -51,6 +51,8 @@ type recording struct {
 
 func (r recording) RunEnded(context.Context, hooks.Run) error { return r.err }
 
+func (r recording) RunFollowed(_ context.Context, _, _ hooks.Run) error { return r.err }
+
 // attempts is a store of deliveries whose UpdateDelivery returns err.
 type attempts struct {
 	delivery.Store
@@ -145,6 +147,12 @@ func TestRunsAreCountedAndLogged(t *testing.T) {
 		`"workload":"web","container":"k","claim":"c","state":"failed","duration_ms":0,"exit_code":3,"stderr":"no table"}`)
 	require.Contains(t, out.String(), `"level":"DEBUG","msg":"hook completed"`)
 
+	following := done
+	following.ID, following.State = "s", hooks.Running
+	require.NoError(t, m.recorder(recording{}, log).RunFollowed(t.Context(), done, following))
+	require.Error(t, m.recorder(recording{err: errors.New("disk full")}, log).RunFollowed(t.Context(), done, following))
+	require.Equal(t, 3, bytes.Count(out.Bytes(), []byte("\n")), out.String())
+
 	published := done
 	for _, published.Event = range []string{"custom.a", "custom.b", "agent.c"} { // a tenant chooses the types
 		published.Point = ""
@@ -159,7 +167,8 @@ func TestRunsAreCountedAndLogged(t *testing.T) {
 		`hostler_hook_runs_total{action="command",hook="migrate",point="agent",state="succeeded",workload="web"} 1`,
 		`hostler_published_events_total{outcome="dropped"} 1`,
 		`hostler_hook_runs_total{action="command",hook="migrate",point="post_claim",state="failed",workload="web"} 1`,
-		`hostler_hook_runs_total{action="command",hook="migrate",point="post_claim",state="succeeded",workload="web"} 1`,
+		`hostler_hook_runs_total{action="command",hook="migrate",point="post_claim",state="succeeded",workload="web"} 2`,
+		`hostler_hook_inflight{point="post_claim"} 1`,
 		`hostler_hook_failures_total{hook="migrate",point="post_claim",workload="web"} 1`,
 		`hook_failures_total{hook="migrate",point="post_claim",workload="web"} 1`,
 	} {

@@ -14,9 +14,9 @@ import (
 
 // runHook runs one hook according to its policy. run is the record of its first
 // attempt, prior are the attempts on record. An error ends the point.
-func (r *Runner) runHook(ctx context.Context, h hooks.Hook, run hooks.Run, s Subject, src source, prior []hooks.Run) ([]hooks.Run, error) {
+func (r *Runner) runHook(ctx context.Context, t *trail, h hooks.Hook, run hooks.Run, s Subject, src source, prior []hooks.Run) ([]hooks.Run, error) {
 	var runs []hooks.Run
-	for o, err := range r.attempts(ctx, h, run, s, src, prior) {
+	for o, err := range r.attempts(ctx, t, h, run, s, src, prior) {
 		if o.run.State != "" {
 			runs = append(runs, o.run)
 		}
@@ -48,7 +48,7 @@ func (r *Runner) runHook(ctx context.Context, h hooks.Hook, run hooks.Run, s Sub
 // attempts performs the attempts of a hook one after another: those on record
 // are resumed, then new ones are made until the caller stops. An error ends the
 // point. The outcome has no state if the attempt never started.
-func (r *Runner) attempts(ctx context.Context, h hooks.Hook, run hooks.Run, s Subject, src source, prior []hooks.Run) iter.Seq2[outcome, error] {
+func (r *Runner) attempts(ctx context.Context, t *trail, h hooks.Hook, run hooks.Run, s Subject, src source, prior []hooks.Run) iter.Seq2[outcome, error] {
 	return func(yield func(outcome, error) bool) {
 		for i, p := range prior {
 			last := i == len(prior)-1
@@ -60,7 +60,7 @@ func (r *Runner) attempts(ctx context.Context, h hooks.Hook, run hooks.Run, s Su
 			run.ID, run.Attempt = p.ID, p.Attempt+1
 		}
 		for ; ; run.Attempt++ {
-			if !yield(r.attempt(ctx, h, run, s, src)) {
+			if !yield(r.attempt(ctx, t, h, run, s, src)) {
 				return
 			}
 		}
@@ -70,14 +70,15 @@ func (r *Runner) attempts(ctx context.Context, h hooks.Hook, run hooks.Run, s Su
 // attempt runs a hook once and records its start and its end. It returns an
 // error if the container is tainted or a record cannot be written. If only the
 // hook failed, the error is nil and the outcome has the state.
-func (r *Runner) attempt(ctx context.Context, h hooks.Hook, run hooks.Run, s Subject, src source) (outcome, error) {
+func (r *Runner) attempt(ctx context.Context, t *trail, h hooks.Hook, run hooks.Run, s Subject, src source) (outcome, error) {
 	run.State, run.StartedAt = hooks.Running, time.Now()
-	if err := r.recorder.RunStarted(ctx, run); err != nil {
-		return outcome{}, fmt.Errorf("record the start of hook %q: %w", h.Name, err)
+	if err := t.start(ctx, run); err != nil {
+		return outcome{}, err
 	}
 	x := r.executors.Of(h.Action.Kind())
 	res := x.Execute(ctx, newAttempt(h, run, s, src))
-	run, err := r.end(ctx, h, run, res)
+	run = EndedAtPoint(h, run, res, time.Now())
+	err := t.end(ctx, run, res.Err)
 	return outcome{run: run, ending: x.Ending(run), after: res.RetryAfter}, err
 }
 
@@ -121,14 +122,12 @@ func (r *Runner) waitResult(ctx context.Context, x Executor, h hooks.Hook, run h
 	return res
 }
 
-// end records how an attempt ended. It returns an error if the container is
-// tainted or the record cannot be written.
+// end records how an attempt of an earlier flow ended. It returns an error if the
+// container is tainted or the record cannot be written.
 func (r *Runner) end(ctx context.Context, h hooks.Hook, run hooks.Run, res Result) (hooks.Run, error) {
 	run = EndedAtPoint(h, run, res, time.Now())
-	if err := r.recordEnd(ctx, run); err != nil {
-		return run, fmt.Errorf("record the end of hook %q: %w", run.Hook, errors.Join(err, res.Err))
-	}
-	return run, taintedError(run, res.Err)
+	t := trail{runner: r}
+	return run, t.end(ctx, run, res.Err)
 }
 
 // taintedError returns an error if a process of the attempt may still run.
@@ -137,20 +136,4 @@ func taintedError(run hooks.Run, err error) error {
 		return errors.Join(&hooks.Error{Run: run}, err)
 	}
 	return nil
-}
-
-// recordTimeout limits how long recording the end of an attempt may take.
-const recordTimeout = 30 * time.Second
-
-// recordEnd records the outcome and retries until recordTimeout: a full disk
-// must not turn a known outcome into an unknown one.
-func (r *Runner) recordEnd(ctx context.Context, run hooks.Run) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
-	defer cancel()
-	for retries := retryDelay.Retries(); ; {
-		err := r.recorder.RunEnded(ctx, run)
-		if err == nil || retries.Sleep(ctx) != nil {
-			return err
-		}
-	}
 }

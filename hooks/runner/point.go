@@ -27,6 +27,12 @@ func (r *Runner) run(ctx context.Context, p hooks.Point, hs []hooks.Hook, s Subj
 	} else if src, err = r.source(ctx, hs, s); err != nil {
 		return nil, nil, err
 	}
+	t := &trail{runner: r}
+	defer func() {
+		if failure := t.flush(ctx); failure != nil {
+			err = errors.Join(err, failure)
+		}
+	}()
 	ended := "" // why the rest is skipped
 	for i, h := range hs {
 		if h.Disabled && len(prior[i]) == 0 {
@@ -35,11 +41,16 @@ func (r *Runner) run(ctx context.Context, p hooks.Point, hs []hooks.Hook, s Subj
 		run := newRun(p, h, i, s)
 		src.trusted = trustedOf(run, s)
 		reason := cmp.Or(s.Skip, ended, skipReason(h, stopped, src, len(prior[i]) > 0))
+		if reason != "" || len(prior[i]) > 0 {
+			if err := t.flush(ctx); err != nil {
+				return runs, failed, err
+			}
+		}
 		var attempts []hooks.Run
-		if reason != "" {
+		if t.hasNext = i+1 < len(hs); reason != "" {
 			attempts, err = r.skipHook(ctx, h, run, s, reason, prior[i])
 		} else {
-			attempts, err = r.runHook(ctx, h, run, s, src, prior[i])
+			attempts, err = r.runHook(ctx, t, h, run, s, src, prior[i])
 		}
 		runs = append(runs, attempts...)
 		if err != nil {

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,6 +72,7 @@ type fakeRecorder struct {
 	prior        []hooks.Run // what was recorded earlier
 	errs         map[string]error
 	read         int // runs that Runs has returned
+	commits      int // calls that wrote
 	failuresLeft int // failures of a failing call before it succeeds; 0: it never does
 }
 
@@ -86,6 +88,7 @@ func (rec *fakeRecorder) write(ctx context.Context, call string, r hooks.Run) er
 	}
 	rec.trace = append(rec.trace, fmt.Sprintf("%s %s.%d %s", call, r.Hook, r.Attempt, r.State))
 	rec.runs = append(rec.runs, r)
+	rec.commits++
 	return nil
 }
 
@@ -94,6 +97,13 @@ func (rec *fakeRecorder) RunStarted(ctx context.Context, r hooks.Run) error {
 }
 func (rec *fakeRecorder) RunEnded(ctx context.Context, r hooks.Run) error {
 	return rec.write(ctx, "end", r)
+}
+func (rec *fakeRecorder) RunFollowed(ctx context.Context, ended, started hooks.Run) error {
+	if err := cmp.Or(ctx.Err(), rec.errs["follow"], rec.errs["start"], rec.errs["end"]); err != nil {
+		return err
+	}
+	rec.commits--
+	return errors.Join(rec.write(ctx, "end", ended), rec.write(ctx, "start", started))
 }
 func (rec *fakeRecorder) RunSkipped(ctx context.Context, r hooks.Run) error {
 	return rec.write(ctx, "skip", r)

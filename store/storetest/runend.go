@@ -115,6 +115,10 @@ func runAfterEnd(t *testing.T, s Store) {
 	r := newAttempt(newID(), 1)
 	r.Claim, r.Container = c.ID, c.Container
 	require.ErrorIs(t, s.RunStarted(t.Context(), r), pool.ErrConflict)
+	alone := newAttempt(newID(), 1)
+	alone.Claim, alone.Container = "unknown", "unknown"
+	require.NoError(t, s.RunStarted(t.Context(), alone))
+	require.ErrorIs(t, s.RunFollowed(t.Context(), endedRun(alone, hooks.Succeeded, 0), r), pool.ErrConflict)
 	r.Claim = ""
 	mustUpdateContainer(t, s, destroyingTransition(c.Container))
 	mustUpdateContainer(t, s, destroyedTransition(c.Container))

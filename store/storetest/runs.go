@@ -76,6 +76,27 @@ func runLife(t *testing.T, s Store) {
 	require.Equal(t, "z", withoutClaim[0].ID, "only those outside claims")
 }
 
+// The end of an attempt and the start of the next are recorded both or neither.
+func runFollowed(t *testing.T, s Store) {
+	ctx := t.Context()
+	first, second, third := newAttempt("x", 1), newAttempt("y", 1), newAttempt("z", 1)
+	done := endedRun(first, hooks.Succeeded, 0)
+	require.ErrorIs(t, s.RunFollowed(ctx, done, second), store.ErrRunNotFound)
+	require.NoError(t, s.RunStarted(ctx, first))
+	require.NoError(t, s.RunFollowed(ctx, done, second))
+	require.ErrorIs(t, s.RunFollowed(ctx, endedRun(second, hooks.Succeeded, 0), first), store.ErrExists)
+	require.Error(t, s.RunFollowed(ctx, second, third), "running is not an end state")
+	require.Equal(t, []hooks.Run{second}, runningRuns(t, s), "nothing of what was refused")
+	require.NoError(t, s.RunFollowed(ctx, endedRun(first, hooks.Failed, 3), third), "ending twice changes nothing")
+	runs, err := s.Run(ctx, "x")
+	require.NoError(t, err)
+	require.Equal(t, []hooks.Run{done}, runs)
+	require.Equal(t, []hooks.Run{second, third}, runningRuns(t, s))
+	require.Equal(t, []activity.Type{
+		activity.HookStarted, activity.HookCompleted, activity.HookStarted, activity.HookStarted,
+	}, eventTypes(events(t, s, activity.Filter{}, 0)))
+}
+
 // The event of an end has all that a reader needs to understand it, and
 // excerpts of the output that are small enough for the log.
 func runEventData(t *testing.T, s Store) {

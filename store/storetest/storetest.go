@@ -99,6 +99,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"a replaced file is kept", replacedFiles},
 		{"failures of pools", breakers},
 		{"run has one start and one end", runLife},
+		{"end of a run and start of the next are one change", runFollowed},
 		{"run event is complete", runEventData},
 		{"run is skipped", runSkipped},
 		{"outputs of runs", runOutputs},
