@@ -108,16 +108,16 @@ var hookRuns = []mutation{
 	{
 		desc: "an attempt starts before that is recorded", test: "TestRecorderErrors",
 		file: "hooks/runner/attempts.go",
-		old: `	if err := r.recorder.RunStarted(ctx, run); err != nil {
-		return outcome{}, fmt.Errorf("record the start of hook %q: %w", h.Name, err)
+		old: `	if err := t.start(ctx, run); err != nil {
+		return outcome{}, err
 	}
 	x := r.executors.Of(h.Action.Kind())
 	res := x.Execute(ctx, newAttempt(h, run, s, src))
 `,
 		new: `	x := r.executors.Of(h.Action.Kind())
 	res := x.Execute(ctx, newAttempt(h, run, s, src))
-	if err := r.recorder.RunStarted(ctx, run); err != nil {
-		return outcome{}, fmt.Errorf("record the start of hook %q: %w", h.Name, err)
+	if err := t.start(ctx, run); err != nil {
+		return outcome{}, err
 	}
 `,
 	},
@@ -161,7 +161,7 @@ var hookRuns = []mutation{
 	},
 	{
 		desc: "recording an outcome is not retried", test: "TestRecorderErrors",
-		file: "hooks/runner/attempts.go",
+		file: "hooks/runner/trail.go",
 		old:  `		if err == nil || retries.Sleep(ctx) != nil {`,
 		new:  `		if err == nil || retries != nil {`,
 	},
@@ -389,7 +389,7 @@ var hookRuns = []mutation{
 		new:  `			_ = failure`,
 	},
 	{
-		desc: "a run that may not start leaves the end of the one before", test: "TestSQLite/end_of_a_run_and_start_of_the_next_are_one_change",
+		desc: "a run that may not start leaves the end of the one before", test: "TestSQLite",
 		file: "store/runs.go",
 		old: `		return startRun(t, started)
 `,
