@@ -47,8 +47,9 @@ type ActivityResponse struct {
 
 // SetActivity records what the program of a claim does. If that or its tool has
 // changed, an event is recorded with it, which counts as one that is published. A
-// report that shows that the claim is in use counts as a touch. Errors: those of
-// Publish.
+// report that shows that the claim is in use counts as a touch. A report that has
+// changed nothing is recorded nowhere: if its answer was lost, it counts when it is
+// sent again. Errors: those of Publish.
 func (s *Service) SetActivity(ctx context.Context, claimID string, r ActivityRequest) (ActivityResponse, error) {
 	if err := r.check(); err != nil {
 		return ActivityResponse{}, err
@@ -60,20 +61,26 @@ func (s *Service) SetActivity(ctx context.Context, claimID string, r ActivityReq
 	if !slices.Contains(publishing(r.Origin), c.State) {
 		return ActivityResponse{}, fmt.Errorf("claim %s is %s: %w", c.ID, c.State, claim.ErrNotActive)
 	}
-	if !r.changes(c) {
+	e := r.event(c)
+	earlier, err := s.publishedEarlier(ctx, claimID, r.Origin, e)
+	switch {
+	case err != nil:
+		return ActivityResponse{}, err
+	case earlier != nil:
+		return r.changedBy(*earlier), nil
+	case !r.changes(c):
 		return s.repeat(ctx, c, r)
 	}
-	changed := false
 	res, err := s.change(ctx, Publication{
 		Claim: claimID, Origin: r.Origin,
-		Change: func(c *claim.Claim, now time.Time) (e *activity.Event) {
-			if changed = r.changes(*c); changed {
-				e = r.event(*c)
+		Change: func(c *claim.Claim, now time.Time) (e activity.Event, isChanged bool) {
+			e = r.event(*c)
+			if isChanged = r.changes(*c); isChanged {
 				r.set(c, now)
 			}
-			return e
+			return e, isChanged
 		},
-	}, Size(*r.event(c)))
+	}, Size(e))
 	if err != nil {
 		if errors.Is(err, claim.ErrNotActive) || errors.Is(err, claim.ErrClaimNotFound) || isLimit(err) {
 			return ActivityResponse{}, err
@@ -81,7 +88,10 @@ func (s *Service) SetActivity(ctx context.Context, claimID string, r ActivityReq
 		_, touchErr := s.o.Touch(ctx, claimID) // that it is not stored does not make a tenant idle
 		return ActivityResponse{}, errors.Join(err, touchErr)
 	}
-	return answer(res.Claim, changed), nil
+	if res.Event == nil {
+		return unchanged(res.Claim), nil
+	}
+	return r.changedBy(*res.Event), nil
 }
 
 func (r ActivityRequest) check() error {
@@ -105,9 +115,9 @@ func (r ActivityRequest) set(c *claim.Claim, now time.Time) {
 }
 
 // event returns the event of the change.
-func (r ActivityRequest) event(c claim.Claim) *activity.Event {
+func (r ActivityRequest) event(c claim.Claim) activity.Event {
 	priority := activity.DefaultPriority
-	return &activity.Event{
+	return activity.Event{
 		Type: activity.AgentActivityChanged, Untrusted: true, Priority: &priority, Message: "the tenant's program is " + r.Activity,
 		Data: jsonvalue.Escaped(activity.Data(activity.AgentActivityChangedData{
 			Activity: r.Activity, PreviousActivity: c.Activity, Task: r.Task, ToolName: r.Tool,
@@ -118,17 +128,23 @@ func (r ActivityRequest) event(c claim.Claim) *activity.Event {
 // repeat answers a report that changes nothing.
 func (s *Service) repeat(ctx context.Context, c claim.Claim, r ActivityRequest) (ActivityResponse, error) {
 	if c.State != claim.Active || !slices.Contains(working, r.Activity) || time.Since(c.LastActive()) < touchInterval {
-		return answer(c, false), nil
+		return unchanged(c), nil
 	}
 	touched, err := s.o.Touch(ctx, c.ID)
 	if err != nil {
 		return ActivityResponse{}, err
 	}
-	return answer(touched, false), nil
+	return unchanged(touched), nil
 }
 
-func answer(c claim.Claim, changed bool) ActivityResponse {
-	a := ActivityResponse{Activity: c.Activity, Tool: c.ActivityTool, Changed: changed}
+// changedBy returns the answer to the request that an event records.
+func (r ActivityRequest) changedBy(e activity.Event) ActivityResponse {
+	return ActivityResponse{Activity: r.Activity, Tool: r.Tool, Since: e.Time, Changed: true}
+}
+
+// unchanged returns the answer to a request that changes nothing.
+func unchanged(c claim.Claim) ActivityResponse {
+	a := ActivityResponse{Activity: c.Activity, Tool: c.ActivityTool}
 	if c.ActivityAt != nil {
 		a.Since = *c.ActivityAt
 	}

@@ -54,16 +54,25 @@ type Store interface {
 	// which an allowance has no room is *LimitError: then nothing is changed, and
 	// the result has the allowances.
 	Publish(ctx context.Context, p Publication) (Result, error)
+	// PublishedEarlier returns the event of the claim that has the ID of a request
+	// for e, nil if there is none, or ErrOtherRequest as Publish does. It returns each
+	// event for RequestRetention at least.
+	PublishedEarlier(ctx context.Context, claimID, requestID string, e activity.Event) (*activity.Event, error)
 }
+
+// RequestRetention is how long a request is recognised when it is sent again: longer
+// than a program repeats it.
+const RequestRetention = 5 * time.Minute
 
 // Publication is a change that a tenant's program requests.
 type Publication struct {
 	Claim  string
 	States []claim.State // of the claim
-	// Change makes the change of the claim, if any, and returns the event, or a nil
-	// one. The event's claim, container, workload and tenant are filled in. It may be
-	// called again as if it had never been called.
-	Change func(c *claim.Claim, now time.Time) *activity.Event
+	// Change makes the change of the claim, if any, and returns the event that is
+	// requested, and whether it is to be recorded. The event's claim, container,
+	// workload and tenant are filled in. It may be called again as if it had never
+	// been called.
+	Change func(c *claim.Claim, now time.Time) (e activity.Event, isChanged bool)
 	Origin
 	// Dropped are the events of the claim that were refused and are not in its
 	// allowance yet.
@@ -73,7 +82,7 @@ type Publication struct {
 // Result is what a Publication has changed.
 type Result struct {
 	Claim claim.Claim
-	Event *activity.Event // without its number; nil: none
+	Event *activity.Event // without its number, or the one of the same request; nil: none
 	// Now is the time of the allowances, of the claim and of its tenant. They are
 	// zero if no event was recorded.
 	Now               time.Time
@@ -147,14 +156,32 @@ func (s *Service) Publish(ctx context.Context, claimID string, r Request) (Respo
 	if err != nil {
 		return Response{}, err
 	}
-	res, err := s.change(ctx, Publication{
-		Claim: claimID, Origin: r.Origin,
-		Change: func(*claim.Claim, time.Time) *activity.Event { copied := e; return &copied },
-	}, Size(e))
+	published, err := s.publishedEarlier(ctx, claimID, r.Origin, e)
+	if err == nil && published == nil {
+		var res Result
+		res, err = s.change(ctx, Publication{
+			Claim: claimID, Origin: r.Origin,
+			Change: func(*claim.Claim, time.Time) (activity.Event, bool) { return e, true },
+		}, Size(e))
+		published = res.Event
+	}
 	if err != nil {
 		return Response{}, err
 	}
-	return Response{Type: e.Type, Priority: *e.Priority, Time: res.Event.Time, Untrusted: true}, nil
+	return Response{Type: e.Type, Priority: *e.Priority, Time: published.Time, Untrusted: true}, nil
+}
+
+// publishedEarlier returns the event that the same request has published, or nil. It
+// is asked before anything else refuses or answers the request: what has happened
+// since the first one is of no account.
+func (s *Service) publishedEarlier(ctx context.Context, claimID string, o Origin, e activity.Event) (*activity.Event, error) {
+	switch {
+	case len(o.ID) > maxID:
+		return nil, fmt.Errorf("%w: the id of the request has %d bytes, more than %d", ErrInvalid, len(o.ID), maxID)
+	case o.ID == "":
+		return nil, nil
+	}
+	return s.store.PublishedEarlier(ctx, claimID, o.ID, e)
 }
 
 // newEvent returns the event of a request, without what is of the claim.
@@ -196,9 +223,6 @@ func publishing(o Origin) []claim.State {
 func (s *Service) change(ctx context.Context, p Publication, size int) (Result, error) {
 	p.States = publishing(p.Origin)
 	p.Run, _, _ = strings.Cut(p.Run, ".") // without the number of the attempt
-	if len(p.ID) > maxID {
-		return Result{}, fmt.Errorf("%w: the id of the request has %d bytes, more than %d", ErrInvalid, len(p.ID), maxID)
-	}
 	if limit := s.gate.enter(p.Claim, size, time.Now()); limit != nil {
 		s.dropped(limit)
 		return Result{}, limit

@@ -29,13 +29,14 @@ type memory struct {
 	claims       map[string]claim.Claim
 	allowances   map[string]Allowance
 	events       []activity.Event
+	requested    map[string]activity.Event // by claim and ID
 	transactions int
 	err          error
 	hold         chan struct{} // nil, or Publish waits until it is closed
 }
 
 func newMemory(claims ...string) *memory {
-	m := &memory{claims: map[string]claim.Claim{}, allowances: map[string]Allowance{}}
+	m := &memory{claims: map[string]claim.Claim{}, allowances: map[string]Allowance{}, requested: map[string]activity.Event{}}
 	for _, id := range claims {
 		tenant, _, _ := strings.Cut(id, "-")
 		now := time.Now()
@@ -72,23 +73,45 @@ func (m *memory) Publish(_ context.Context, p Publication) (Result, error) {
 		return Result{}, claim.ErrNotActive
 	}
 	now := time.Now().Add(m.ahead)
-	e := p.Change(&c, time.Now())
-	if e == nil {
-		return Result{Claim: m.claims[p.Claim], Now: now}, nil
+	e, isChanged := p.Change(&c, time.Now())
+	earlier, err := m.earlier(p.Claim, p.ID, e)
+	if err != nil || earlier != nil || !isChanged {
+		return Result{Claim: m.claims[p.Claim], Event: earlier, Now: now}, err
 	}
 	r := Result{Claim: c, Now: now, ByClaim: m.allowances[c.ID], ByTenant: m.allowances["tenant "+c.Tenant]}
-	if wait := r.ByClaim.Take(now, Size(*e)); wait > 0 {
+	if wait := r.ByClaim.Take(now, Size(e)); wait > 0 {
 		return r, &LimitError{Of: "claim", RetryAfter: wait}
 	}
-	if wait := r.ByTenant.Take(now, Size(*e)); wait > 0 {
+	if wait := r.ByTenant.Take(now, Size(e)); wait > 0 {
 		return r, &LimitError{Of: "tenant", RetryAfter: wait}
 	}
 	r.ByClaim.Dropped += p.Dropped
 	m.allowances[c.ID], m.allowances["tenant "+c.Tenant], m.claims[c.ID] = r.ByClaim, r.ByTenant, c
 	e.Time = now
-	m.events = append(m.events, *e)
-	r.Event = e
+	if p.ID != "" {
+		m.requested[p.Claim+" "+p.ID] = e
+	}
+	m.events = append(m.events, e)
+	r.Event = &e
 	return r, nil
+}
+
+func (m *memory) PublishedEarlier(_ context.Context, claimID, requestID string, e activity.Event) (*activity.Event, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.earlier(claimID, requestID, e)
+}
+
+// earlier is PublishedEarlier for a caller that holds mu.
+func (m *memory) earlier(claimID, requestID string, e activity.Event) (*activity.Event, error) {
+	earlier, ok := m.requested[claimID+" "+requestID]
+	switch {
+	case !ok:
+		return nil, nil
+	case !IsRepeated(earlier, e):
+		return nil, ErrOtherRequest
+	}
+	return &earlier, nil
 }
 
 func (m *memory) touch(_ context.Context, id string) (claim.Claim, error) {

@@ -3,32 +3,38 @@ package publish
 import (
 	"context"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/activity"
 )
 
-// recording is a store that recognises a repeated request.
-type recording struct {
-	*memory
-	published map[string]*activity.Event // by the ID of their request
+// atOnce is a store of which everything was read before the first request: it is
+// repeated before its change is made.
+type atOnce struct{ staleStore }
+
+func (atOnce) PublishedEarlier(context.Context, string, string, activity.Event) (*activity.Event, error) {
+	return nil, nil
 }
 
-func (s *recording) Publish(ctx context.Context, p Publication) (Result, error) {
-	if earlier := s.published[p.ID]; earlier != nil {
-		return Result{Claim: s.claims[p.Claim], Event: earlier}, nil
-	}
-	r, err := s.memory.Publish(ctx, p)
-	s.published[p.ID] = r.Event
-	return r, err
+// repeating returns the stores that a repeated request may meet.
+func repeating(m *memory) map[string]Store {
+	return map[string]Store{"later": m, "at once": atOnce{staleStore{m, m.claims["ann-1"]}}}
 }
 
-// An event counts once, also if its request is repeated.
+// An event counts once, also if its request is repeated, at once or later.
 func TestRepeatedEventCountsOnce(t *testing.T) {
-	m := newMemory("ann-1")
+	for _, name := range []string{"later", "at once"} {
+		m := newMemory("ann-1")
+		testRepeatedEvent(t, m, repeating(m)[name])
+	}
+}
+
+func testRepeatedEvent(t *testing.T, m *memory, store Store) {
 	s := m.service(nil)
-	s.store = &recording{memory: m, published: map[string]*activity.Event{}}
+	s.store = store
 	counted := 0
 	s.o.OnEvent = func(dropped bool) {
 		require.False(t, dropped)
@@ -48,6 +54,78 @@ func TestRepeatedEventCountsOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 2, counted)
 	require.Len(t, m.events, 2)
+}
+
+// A report of an activity that is repeated changes nothing, and has the answer of the
+// first one: whatever was reported since, whichever server gets it, and also when the
+// claim may report no more.
+func TestRepeatedActivity(t *testing.T) {
+	for _, name := range []string{"later", "at once"} {
+		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { testRepeatedActivity(t, name) }) })
+	}
+}
+
+func testRepeatedActivity(t *testing.T, name string) {
+	m := newMemory("ann-1")
+	again := repeating(m)[name]
+	report := func(store Store, r ActivityRequest) (ActivityResponse, error) {
+		<-time.After(2 * touchInterval)
+		s := m.service(nil) // another server
+		s.store = store
+		return s.SetActivity(t.Context(), "ann-1", r)
+	}
+	executes := ActivityRequest{Activity: "executing", Tool: "grep", Task: "t", Origin: Origin{ID: "r1"}}
+	waits := ActivityRequest{Activity: "waiting_for_input", Origin: Origin{ID: "r2"}}
+	first, err := report(m, executes)
+	require.NoError(t, err)
+	require.Equal(t, ActivityResponse{Activity: "executing", Tool: "grep", Since: m.events[0].Time, Changed: true}, first)
+	repeated, err := report(again, executes)
+	require.NoError(t, err)
+	require.Equal(t, first, repeated, "nothing else was reported")
+
+	second, err := report(m, waits)
+	require.NoError(t, err)
+	require.True(t, second.Changed)
+	before := m.claims["ann-1"]
+	for r, want := range map[*ActivityRequest]ActivityResponse{&executes: first, &waits: second} {
+		repeated, err := report(again, *r)
+		require.NoError(t, err)
+		require.Equal(t, want, repeated)
+	}
+	require.Equal(t, before, m.claims["ann-1"])
+	require.Len(t, m.events, 2)
+
+	executes.Tool = "sed"
+	_, err = report(again, executes)
+	require.ErrorIs(t, err, ErrOtherRequest)
+}
+
+// A request that is repeated gets its answer also where a new one would be refused
+// because of the limits, and is not counted as dropped.
+func TestRepeatedRequestIsNotLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory("ann-1")
+		s := m.service(nil)
+		event := Request{Type: "x", Origin: Origin{ID: "e"}}
+		thinks := ActivityRequest{Activity: "thinking", Origin: Origin{ID: "a"}}
+		published, err := s.Publish(t.Context(), "ann-1", event)
+		require.NoError(t, err)
+		reported, err := s.SetActivity(t.Context(), "ann-1", thinks)
+		require.NoError(t, err)
+		for err == nil {
+			_, err = s.SetActivity(t.Context(), "ann-1", ActivityRequest{Activity: []string{"idle", "blocked"}[len(m.events)%2]})
+		}
+		require.True(t, isLimit(err), "%v", err)
+		for range 5 {
+			again, err := s.Publish(t.Context(), "ann-1", event)
+			require.NoError(t, err)
+			require.Equal(t, published, again)
+			repeated, err := s.SetActivity(t.Context(), "ann-1", thinks)
+			require.NoError(t, err)
+			require.Equal(t, reported, repeated)
+		}
+		require.EqualValues(t, 1, s.gate.claims["ann-1"].pending)
+	})
 }
 
 // A request is the same as an earlier one if it is for the same event, whatever the

@@ -17,7 +17,8 @@ type Retention struct {
 	// Before is the time before which ended records are removed.
 	Before time.Time
 	// Events is the maximum number of events to keep, regardless of their age.
-	// 0 means no limit.
+	// 0 means no limit. What is still to be delivered is kept, and what a request that
+	// may be repeated has published, with what comes after it.
 	Events int64
 }
 
@@ -113,12 +114,19 @@ func (db *DB) lastToPrune(ctx context.Context, r Retention, pruned, last int64) 
 	if live.Valid {
 		end = min(end, live.Int64-1)
 	}
+	var repeatable sql.NullInt64
+	if err := db.read.QueryRowContext(ctx, firstRepeatable, pruned, end, toNanos(repeatableSince())).Scan(&repeatable); err != nil {
+		return 0, translateError(err)
+	}
+	if repeatable.Valid {
+		end = repeatable.Int64 - 1
+	}
 	return end, nil
 }
 
-// pruneEvents removes the oldest events, up to the first that a cursor has not
-// passed. It only ever removes a prefix of the log, so that one number describes
-// what is missing.
+// pruneEvents removes the oldest events, up to the first that is still needed. It
+// only ever removes a prefix of the log, so that one number describes what is
+// missing.
 func (db *DB) pruneEvents(ctx context.Context, r Retention, p *Pruned) error {
 	var last, pruned int64
 	err := db.read.QueryRowContext(ctx, `SELECT last, pruned FROM log WHERE id = 1`).Scan(&last, &pruned)

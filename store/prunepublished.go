@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hostler/hostler/delivery"
+	"github.com/hostler/hostler/publish"
 )
 
 // The statements that remove what tenants' programs have published.
@@ -17,9 +18,11 @@ const (
 	fullClaims = `SELECT claim FROM events WHERE untrusted = 1 GROUP BY claim HAVING count(*) > $1`
 	// oldestKept is the oldest of the newest events of a claim.
 	oldestKept      = `SELECT seq FROM events WHERE claim = $1 AND untrusted = 1 ORDER BY seq DESC LIMIT 1 OFFSET $2`
-	publishedOf     = `SELECT seq, time FROM events WHERE claim = $1 AND untrusted = 1 AND seq > $2 AND seq <= $3 ORDER BY seq LIMIT $4`
-	publishedByAll  = `SELECT seq, time FROM events WHERE untrusted = 1 AND seq > $1 AND seq <= $2 ORDER BY seq LIMIT $3`
+	publishedOf     = `SELECT seq, time, request <> '' FROM events WHERE claim = $1 AND untrusted = 1 AND seq > $2 AND seq <= $3 ORDER BY seq LIMIT $4`
+	publishedByAll  = `SELECT seq, time, request <> '' FROM events WHERE untrusted = 1 AND seq > $1 AND seq <= $2 ORDER BY seq LIMIT $3`
 	removePublished = `DELETE FROM events WHERE seq = $1 AND untrusted = 1`
+	// firstRepeatable is the first event whose request may be repeated.
+	firstRepeatable = `SELECT min(seq) FROM events WHERE untrusted = 1 AND seq > $1 AND seq <= $2 AND request <> '' AND time >= $3`
 	// undelivered are the published events that are still to be delivered.
 	undelivered     = `SELECT DISTINCT seq FROM deliveries WHERE ` + liveDelivery + ` AND priority <= $1`
 	passedByCursors = `SELECT COALESCE((SELECT min(seq) FROM cursors), (SELECT last FROM log WHERE id = 1))`
@@ -39,11 +42,12 @@ type PublishedRetention struct {
 
 // PrunePublished removes events that tenants' programs have published, also from
 // between other events: old ones, and the oldest of a claim that has many. It keeps
-// those that a cursor has not passed and those that are still to be delivered. It
+// those that a cursor has not passed, those that are still to be delivered, and those
+// whose requests may be repeated, which the limits of what is published bound. It
 // may be called again at any time, and may be interrupted at any time. It returns
 // how many it has removed.
 func (db *DB) PrunePublished(ctx context.Context, r PublishedRetention) (removed int64, err error) {
-	p := publishedPruner{db: db}
+	p := publishedPruner{db: db, repeatable: toNanos(repeatableSince())}
 	found, err := db.hasRow(ctx, anyPublished)
 	if err == nil && found {
 		if err = p.prepare(ctx); err == nil {
@@ -58,6 +62,10 @@ func (db *DB) PrunePublished(ctx context.Context, r PublishedRetention) (removed
 	}
 	return p.removed, nil
 }
+
+// repeatableSince returns the time since which requests may be repeated. What they
+// have published is kept, so that they are recognised.
+func repeatableSince() time.Time { return time.Now().Add(-publish.RequestRetention) }
 
 // removeAllowances removes those that nothing has used since a time, unless their
 // claims are live.
@@ -80,14 +88,25 @@ func (db *DB) hasRow(ctx context.Context, query string, args ...any) (bool, erro
 
 // publishedPruner removes published events.
 type publishedPruner struct {
-	db      *DB
-	passed  int64          // by all cursors
-	needed  map[int64]bool // events that are still to be delivered
-	removed int64
+	db     *DB
+	passed int64          // by all cursors
+	needed map[int64]bool // events that are still to be delivered
+	// repeatable is the time since which requests may be repeated.
+	repeatable int64
+	removed    int64
 }
 
 // publishedEvent is what a pruner reads of an event.
-type publishedEvent struct{ seq, time int64 }
+type publishedEvent struct {
+	seq, time  int64
+	hasRequest bool
+}
+
+// mayRemove reports whether an event is from before a time and not needed any more.
+func (p *publishedPruner) mayRemove(e publishedEvent, before int64) bool {
+	isRepeatable := e.hasRequest && e.time >= p.repeatable
+	return e.time < before && !p.needed[e.seq] && !isRepeatable
+}
 
 // prepare reads what must be kept. The cursors are read first: the deliveries of
 // what they have passed were added with them. A cursor that is added later begins
@@ -129,7 +148,7 @@ func (p *publishedPruner) removeSurplus(ctx context.Context, limit int) error {
 func (p *publishedPruner) removeAll(ctx context.Context, last, before int64, query string, args ...any) error {
 	for after := int64(0); ; {
 		page, err := queryAll(ctx, p.db, "published events", query, slices.Concat(args, []any{after, last, pruneChunk}), func(r row) (e publishedEvent, err error) {
-			err = r.Scan(&e.seq, &e.time)
+			err = r.Scan(&e.seq, &e.time, &e.hasRequest)
 			return e, err
 		})
 		if err != nil {
@@ -137,7 +156,7 @@ func (p *publishedPruner) removeAll(ctx context.Context, last, before int64, que
 		}
 		var seqs []int64
 		for _, e := range page {
-			if e.time < before && !p.needed[e.seq] {
+			if p.mayRemove(e, before) {
 				seqs = append(seqs, e.seq)
 			}
 			after = e.seq

@@ -53,27 +53,24 @@ func (db *DB) publish(t *tx, p publish.Publication, r *publish.Result) (err erro
 	if r.Now, err = db.leaseTime(t); err != nil {
 		return err
 	}
-	e := p.Change(&c, t.now)
-	if r.Claim = normalized(c); e == nil {
-		r.Claim = before
-		return nil
-	}
+	e, isChanged := p.Change(&c, t.now)
 	if e.Request = p.ID; p.ID != "" {
-		earlier, err := publishedEarlier(t, p, *e)
-		if err == nil {
-			r.Claim, r.Event = before, &earlier
-			return nil
-		}
-		if !errors.Is(err, sql.ErrNoRows) {
+		row := t.query(eventOfRequest, p.Claim, p.ID)
+		if r.Event, err = publishedEarlier(row, e); err != nil {
 			return err
 		}
 	}
+	if r.Event != nil || !isChanged {
+		r.Claim = before
+		return nil
+	}
+	r.Claim = normalized(c)
 	if e.Depth, err = depthOf(t, p, c.Container); err != nil {
 		return err
 	}
 	// In this order, so that no two claims of a tenant wait for each other.
-	if r.ByClaim, err = takeAllowance(t, "claim", c.ID, *e, r.Now, p.Dropped); err == nil {
-		r.ByTenant, err = takeAllowance(t, "tenant", c.Tenant, *e, r.Now, 0)
+	if r.ByClaim, err = takeAllowance(t, "claim", c.ID, e, r.Now, p.Dropped); err == nil {
+		r.ByTenant, err = takeAllowance(t, "tenant", c.Tenant, e, r.Now, 0)
 	}
 	if err != nil {
 		return err
@@ -84,22 +81,32 @@ func (db *DB) publish(t *tx, p publish.Publication, r *publish.Result) (err erro
 		}
 	}
 	e.Claim, e.Container, e.Workload, e.Tenant = c.ID, c.Container, c.Workload, c.Tenant
-	e.Time, r.Event = t.now, e
-	return t.addEvents(*e)
+	e.Time, r.Event = t.now, &e
+	return t.addEvents(e)
 }
 
-// publishedEarlier returns the event that the same request has published, or
-// sql.ErrNoRows.
-func publishedEarlier(t *tx, p publish.Publication, e activity.Event) (earlier activity.Event, err error) {
-	err = t.query(eventOfRequest, p.Claim, p.ID).Scan((*string)(&earlier.Type), (*nanos)(&earlier.Time), (*rawObject)(&earlier.Data), &earlier.Priority)
+// PublishedEarlier returns the event that the same request has published, or nil.
+func (db *DB) PublishedEarlier(ctx context.Context, claimID, requestID string, e activity.Event) (*activity.Event, error) {
+	return queryRow(ctx, db, func(r row) (*activity.Event, error) {
+		return publishedEarlier(r, e)
+	}, eventOfRequest, sanitizeText(claimID), sanitizeText(requestID))
+}
+
+// publishedEarlier returns the event in a row of eventOfRequest, or nil without a row.
+func publishedEarlier(r row, e activity.Event) (*activity.Event, error) {
+	var earlier activity.Event
+	err := r.Scan((*string)(&earlier.Type), (*nanos)(&earlier.Time), (*rawObject)(&earlier.Data), &earlier.Priority)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
 	if err != nil {
-		return earlier, translateError(err)
+		return nil, translateError(err)
 	}
 	e.Data = json.RawMessage(sanitizeText(string(e.Data))) // as it is recorded
 	if !publish.IsRepeated(earlier, e) {
-		return earlier, publish.ErrOtherRequest
+		return nil, publish.ErrOtherRequest
 	}
-	return earlier, nil
+	return &earlier, nil
 }
 
 // depthOf returns the depth of an event that is published: 1 if a delivery, or a

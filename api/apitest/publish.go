@@ -3,6 +3,7 @@ package apitest
 import (
 	"context"
 
+	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/publish"
 )
@@ -41,12 +42,18 @@ func (b publications) Publish(_ context.Context, p publish.Publication) (publish
 		if c.State != claim.Active {
 			return publish.Result{}, claim.ErrNotActive
 		}
-		e := p.Change(&b.Claims[i], Time)
-		if e != nil {
-			e.Seq, e.Time, e.Claim, e.Tenant, e.Workload, e.Container = int64(len(b.Log)+1), Time, c.ID, c.Tenant, c.Workload, c.Container
-			b.Log = append(b.Log, *e)
+		e, isChanged := p.Change(&b.Claims[i], Time)
+		if !isChanged {
+			return publish.Result{Claim: b.Claims[i], Now: Time}, nil
 		}
-		return publish.Result{Claim: b.Claims[i], Event: e, Now: Time}, nil
+		e.Seq, e.Time, e.Claim, e.Tenant, e.Workload, e.Container = int64(len(b.Log)+1), Time, c.ID, c.Tenant, c.Workload, c.Container
+		b.Log = append(b.Log, e)
+		return publish.Result{Claim: b.Claims[i], Event: &e, Now: Time}, nil
 	}
 	return publish.Result{}, claim.ErrClaimNotFound
+}
+
+// PublishedEarlier implements publish.Store: requests of the API have no IDs.
+func (b publications) PublishedEarlier(context.Context, string, string, activity.Event) (*activity.Event, error) {
+	return nil, nil
 }

@@ -131,4 +131,46 @@ var askedTwice = []mutation{
 		old:  `case a.ended: //`,
 		new:  `case a.ended && false: //`,
 	},
+	{
+		desc: "a repeated report of an activity has the answer of a later one", test: "TestRepeatedActivity",
+		file: "publish/activity.go",
+		old:  `	case earlier != nil:`,
+		new:  `	case earlier != nil && false:`,
+	},
+	{
+		desc: "a report of an activity that is repeated at once has the answer of a later one", test: "TestRepeatedActivity",
+		file: "publish/activity.go",
+		old:  `	if res.Event == nil {`,
+		new:  `	if !res.IsRecorded() {`,
+	},
+	{
+		desc: "a repeated request is refused because of the limits", test: "TestRepeatedRequestIsNotLimited",
+		file: "publish/publish.go",
+		old:  `	if err == nil && published == nil {`,
+		new:  `	if err == nil {`,
+	},
+	{
+		desc: "a repeated report that would change nothing is not recognised", test: "TestSQLite",
+		file: "store/publications.go",
+		old:  `	if e.Request = p.ID; p.ID != "" {`,
+		new:  `	if e.Request = p.ID; p.ID != "" && isChanged {`,
+	},
+	{
+		desc: "a request is not recognised after the oldest events of its claim were removed", test: "TestSQLite",
+		file: "store/prunepublished.go",
+		old:  `isRepeatable := e.hasRequest &&`,
+		new:  `isRepeatable := !e.hasRequest &&`,
+	},
+	{
+		desc: "a request is not recognised after old events were removed", test: "TestSQLite",
+		file: "store/prune.go",
+		old:  `	if repeatable.Valid {`,
+		new:  `	if false {`,
+	},
+	{
+		desc: "what requests have published is never removed", test: "TestOldRequestsAreRemoved",
+		file: "store/prunepublished.go",
+		old:  `Add(-publish.RequestRetention)`,
+		new:  `Add(-10 * publish.RequestRetention)`,
+	},
 }

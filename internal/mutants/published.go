@@ -192,8 +192,8 @@ var published = []mutation{
 	{
 		desc: "a repeated activity is an event", test: "TestSetActivity",
 		file: "publish/activity.go",
-		old:  `	if !r.changes(c) {`,
-		new:  `	if !r.changes(c) && c.ID == "" {`,
+		old:  `	case !r.changes(c):`,
+		new:  `	case !r.changes(c) && c.ID == "":`,
 	},
 	{
 		desc: "a repeated idle counts as use", test: "TestSetActivity",
@@ -264,14 +264,14 @@ var published = []mutation{
 	{
 		desc: "retention removes what is still to be delivered", test: "TestSQLite",
 		file: "store/prunepublished.go",
-		old:  `if e.time < before && !p.needed[e.seq] {`,
-		new:  `if e.time < before {`,
+		old:  `return e.time < before && !p.needed[e.seq] &&`,
+		new:  `return e.time < before &&`,
 	},
 	{
 		desc: "retention removes young events", test: "TestSQLite",
 		file: "store/prunepublished.go",
-		old:  `if e.time < before && !p.needed[e.seq] {`,
-		new:  `if !p.needed[e.seq] {`,
+		old:  `return e.time < before && !p.needed[e.seq] &&`,
+		new:  `return !p.needed[e.seq] &&`,
 	},
 	{
 		desc: "one event too many of a claim is removed", test: "TestSQLite",

@@ -107,6 +107,36 @@ func prunePublishedKeeps(t *testing.T, s Store) {
 	require.EqualValues(t, 1, n)
 }
 
+// A request that may be repeated is recognised, whatever retention removes.
+func pruneKeepsRequests(t *testing.T, s Store) {
+	ctx := t.Context()
+	c, other := addTenantClaim(t, s, "ann"), addTenantClaim(t, s, "bob")
+	publishAll(t, s, other.ID, 1)
+	before := lastSeq(t, s)
+	p := newPublication(c.ID)
+	p.ID = "r1"
+	first, err := s.Publish(ctx, p)
+	require.NoError(t, err)
+	publishAll(t, s, c.ID, 5)
+	future := time.Now().Add(time.Hour)
+	for range 2 {
+		pruned, err := s.Prune(ctx, store.Retention{Before: future, Events: 1})
+		require.NoError(t, err)
+		require.LessOrEqual(t, pruned.Events, before, "what comes before it")
+		for _, r := range []store.PublishedRetention{{Before: future, PerClaim: 1000}, {Before: future.Add(-2 * time.Hour), PerClaim: 1}} {
+			_, err = s.PrunePublished(ctx, r)
+			require.NoError(t, err)
+		}
+		left := events(t, s, activity.Filter{}, 0)
+		require.Equal(t, before+1, left[0].Seq)
+		require.Len(t, events(t, s, activity.Filter{Untrusted: new(true)}, 0), 1)
+	}
+	again, err := s.Publish(ctx, p)
+	require.NoError(t, err)
+	require.False(t, again.IsRecorded())
+	require.Equal(t, first.Event.Time, again.Event.Time)
+}
+
 // Retention that runs all the time removes nothing before the cursor has passed it,
 // and a follower sees each event that is not removed before it reads it.
 func prunePublishedRaces(t *testing.T, s Store) {

@@ -21,8 +21,8 @@ var whilePublishing = []claim.State{claim.Active, claim.Releasing}
 
 // newPublication returns the publication of an event.
 func newPublication(id string) publish.Publication {
-	return publish.Publication{Claim: id, States: whilePublishing, Change: func(*claim.Claim, time.Time) *activity.Event {
-		return &activity.Event{Type: "custom.x", Untrusted: true, Priority: new(3), Message: "m"}
+	return publish.Publication{Claim: id, States: whilePublishing, Change: func(*claim.Claim, time.Time) (activity.Event, bool) {
+		return activity.Event{Type: "custom.x", Untrusted: true, Priority: new(3), Message: "m"}, true
 	}}
 }
 
@@ -40,8 +40,8 @@ func publishEvent(t *testing.T, s Store) {
 	c := addTenantClaim(t, s, "ann")
 	first := lastSeq(t, s)
 	publication := func(typ activity.Type, priority int, data string) publish.Publication {
-		return publish.Publication{Claim: c.ID, States: whilePublishing, Change: func(*claim.Claim, time.Time) *activity.Event {
-			return &activity.Event{Type: typ, Untrusted: true, Priority: &priority, Message: "m", Data: json.RawMessage(data)}
+		return publish.Publication{Claim: c.ID, States: whilePublishing, Change: func(*claim.Claim, time.Time) (activity.Event, bool) {
+			return activity.Event{Type: typ, Untrusted: true, Priority: &priority, Message: "m", Data: json.RawMessage(data)}, true
 		}}
 	}
 	r, err := s.Publish(ctx, publication("agent.a", 0, `["x"]`))
@@ -152,7 +152,7 @@ func publishOnce(t *testing.T, s Store) {
 	for name, e := range map[string]activity.Event{
 		"type": {Type: "custom.y", Priority: new(3)}, "data": {Type: "custom.x", Priority: new(3), Data: []byte("1")}, "priority": {Type: "custom.x", Priority: new(4)},
 	} {
-		p.Change = func(*claim.Claim, time.Time) *activity.Event { return &e }
+		p.Change = func(*claim.Claim, time.Time) (activity.Event, bool) { return e, true }
 		_, err := s.Publish(ctx, p)
 		require.ErrorIs(t, err, publish.ErrOtherRequest, "it has the ID of another request: %s", name)
 	}
@@ -226,9 +226,9 @@ func publishActivity(t *testing.T, s Store) {
 	ctx := t.Context()
 	c := addTenantClaim(t, s, "ann")
 	p := newPublication(c.ID)
-	p.Change = func(c *claim.Claim, now time.Time) *activity.Event {
+	p.Change = func(c *claim.Claim, now time.Time) (activity.Event, bool) {
 		c.Activity, c.ActivityTool, c.ActivityAt, c.TouchedAt = "thinking", "grep", &now, &now
-		return &activity.Event{Type: activity.AgentActivityChanged, Untrusted: true, Priority: new(7), Message: "m"}
+		return activity.Event{Type: activity.AgentActivityChanged, Untrusted: true, Priority: new(7), Message: "m"}, true
 	}
 	r, err := s.Publish(ctx, p)
 	require.NoError(t, err)
@@ -240,9 +240,9 @@ func publishActivity(t *testing.T, s Store) {
 	require.Equal(t, r.Event.Time, *got.ActivityAt)
 	require.Equal(t, r.Event.Time, *got.TouchedAt)
 
-	p.Change = func(c *claim.Claim, _ time.Time) *activity.Event {
+	p.Change = func(c *claim.Claim, _ time.Time) (activity.Event, bool) {
 		c.Activity = "idle"
-		return nil
+		return activity.Event{Type: activity.AgentActivityChanged}, false
 	}
 	last := lastSeq(t, s)
 	r, err = s.Publish(ctx, p)
@@ -254,9 +254,9 @@ func publishActivity(t *testing.T, s Store) {
 	for err == nil {
 		_, err = s.Publish(ctx, newPublication(c.ID))
 	}
-	p.Change = func(c *claim.Claim, _ time.Time) *activity.Event {
+	p.Change = func(c *claim.Claim, _ time.Time) (activity.Event, bool) {
 		c.Activity = "offline"
-		return &activity.Event{Type: activity.AgentActivityChanged, Untrusted: true, Priority: new(7), Message: "m"}
+		return activity.Event{Type: activity.AgentActivityChanged, Untrusted: true, Priority: new(7), Message: "m"}, true
 	}
 	for range 5 {
 		_, err = s.Publish(ctx, p)
@@ -266,4 +266,66 @@ func publishActivity(t *testing.T, s Store) {
 		require.NoError(t, err)
 		require.Equal(t, "thinking", got.Activity)
 	}
+}
+
+// A report that is sent again has the event of the first one, whatever was reported
+// since, and changes nothing: not if it would be a change again, and not if it would
+// be none.
+func publishActivityOnce(t *testing.T, s Store) {
+	ctx := t.Context()
+	c, other := addTenantClaim(t, s, "ann"), addTenantClaim(t, s, "bob")
+	event := func(to string) activity.Event {
+		data := activity.Data(activity.AgentActivityChangedData{Activity: to})
+		return activity.Event{Type: activity.AgentActivityChanged, Untrusted: true, Priority: new(7), Message: "m", Data: data}
+	}
+	report := func(id, to string) (publish.Result, error) {
+		p := newPublication(c.ID)
+		p.ID = id
+		p.Change = func(c *claim.Claim, now time.Time) (activity.Event, bool) {
+			isChanged := c.Activity != to
+			c.Activity, c.ActivityAt = to, &now
+			return event(to), isChanged
+		}
+		return s.Publish(ctx, p)
+	}
+	first, err := report("r1", "thinking")
+	require.NoError(t, err)
+	repeat := func(why string) {
+		t.Helper()
+		before, err := s.Claim(ctx, c.ID)
+		require.NoError(t, err)
+		last := lastSeq(t, s)
+		r, err := report("r1", "thinking")
+		require.NoError(t, err, why)
+		require.False(t, r.IsRecorded(), why)
+		require.Equal(t, before, r.Claim, why)
+		earlier, err := s.PublishedEarlier(ctx, c.ID, "r1", event("thinking"))
+		require.NoError(t, err, why)
+		for _, e := range []*activity.Event{r.Event, earlier} {
+			require.NotNil(t, e, why)
+			require.Equal(t, first.Event.Type, e.Type, why)
+			require.Equal(t, first.Event.Time, e.Time, why)
+		}
+		require.Equal(t, last, lastSeq(t, s), why)
+		after, err := s.Claim(ctx, c.ID)
+		require.NoError(t, err)
+		require.Equal(t, before, after, why)
+	}
+	repeat("it is still the activity")
+	_, err = report("r2", "idle")
+	require.NoError(t, err)
+	repeat("it is not the activity any more")
+
+	_, err = report("r1", "idle")
+	require.ErrorIs(t, err, publish.ErrOtherRequest, "also where nothing would change")
+	_, err = s.PublishedEarlier(ctx, c.ID, "r1", event("idle"))
+	require.ErrorIs(t, err, publish.ErrOtherRequest)
+	for id, request := range map[string]string{c.ID: "r3", other.ID: "r1", "unknown": "r1"} {
+		earlier, err := s.PublishedEarlier(ctx, id, request, event("thinking"))
+		require.NoError(t, err)
+		require.Nil(t, earlier)
+	}
+	r, err := report("r3", "idle")
+	require.NoError(t, err)
+	require.Nil(t, r.Event, "it changed nothing")
 }
