@@ -38,6 +38,9 @@ const (
 	// followInterval is how often a caller that waits reads the record although no
 	// event was reported.
 	followInterval = 15 * time.Second
+	// lastReadTimeout bounds how long such a caller waits for the record after its
+	// time has ended.
+	lastReadTimeout = 5 * time.Second
 )
 
 // Claims reads the records of claims. store.DB implements it.
@@ -182,17 +185,27 @@ func (s *Service) isClosed() bool {
 	}
 }
 
-// Follow returns a wait when it has ended or ctx ends. It fails only if the record
-// cannot be read.
+// Follow returns a wait when it has ended or ctx ends: then as it is, or as it was
+// read before if the database does not answer within lastReadTimeout. It fails only if
+// the record cannot be read.
 func (s *Service) Follow(ctx context.Context, id string) (Wait, error) {
 	changed, stop := s.subscribe(id)
 	defer stop()
-	reading := context.WithoutCancel(ctx)
+	reading, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	defer context.AfterFunc(ctx, func() {
+		time.AfterFunc(lastReadTimeout, func() { cancel(errNotRead) })
+	})()
+	var before Wait
 	for {
 		w, err := s.Get(reading, id)
+		if err != nil && before.ID != "" && reading.Err() != nil {
+			return before, nil
+		}
 		if err != nil || !w.State.IsOpen() || ctx.Err() != nil || s.isClosed() {
 			return w, err
 		}
+		before = w
 		again := time.NewTimer(followInterval)
 		select {
 		case <-ctx.Done():
@@ -203,6 +216,9 @@ func (s *Service) Follow(ctx context.Context, id string) (Wait, error) {
 		again.Stop()
 	}
 }
+
+// errNotRead indicates that the database did not answer.
+var errNotRead = errors.New("the record of the wait was not read in time")
 
 // Get returns a wait.
 func (s *Service) Get(ctx context.Context, id string) (Wait, error) {

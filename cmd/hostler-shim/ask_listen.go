@@ -266,13 +266,16 @@ const maxAncestors = 1 << 10
 // descendants of a worker are those of its command, because a worker adopts them.
 // It returns an error for a process that has exited and for one of another
 // container. A PID of 0 is one of those: the kernel has no number for it here.
-func (s *supervisor) processOrigin(pid int) (origin, error) {
+func (s *supervisor) processOrigin(pid int) (origin, error) { return s.originBy(proctree.Read, pid) }
+
+// originBy is processOrigin with what reads a process.
+func (s *supervisor) originBy(read func(pid int) (proctree.Process, error), pid int) (origin, error) {
 	if pid <= 0 {
 		return origin{}, errNotInContainer
 	}
 	var child proctree.Process
 	for range maxAncestors {
-		p, err := proctree.Read(pid)
+		p, err := read(pid)
 		if err != nil {
 			return origin{}, err
 		}

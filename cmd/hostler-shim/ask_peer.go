@@ -63,15 +63,21 @@ func (p askPeer) isAlive() bool {
 	raw, err := p.pidfd.SyscallConn()
 	if err == nil {
 		err = raw.Control(func(fd uintptr) {
-			poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-			n, pollErr := unix.Poll(poll, 0)
-			for errors.Is(pollErr, unix.EINTR) { // a signal of another process that exited
-				n, pollErr = unix.Poll(poll, 0)
-			}
-			alive = pollErr == nil && n == 0
+			alive = isRunning(int32(fd), unix.Poll)
 		})
 	}
 	return err == nil && alive
+}
+
+// isRunning reports whether the process of a pidfd has not exited, which makes it
+// readable.
+func isRunning(pidfd int32, poll func(fds []unix.PollFd, timeout int) (int, error)) bool {
+	fds := []unix.PollFd{{Fd: pidfd, Events: unix.POLLIN}}
+	n, err := poll(fds, 0)
+	for errors.Is(err, unix.EINTR) { // a signal of another process that exited
+		n, err = poll(fds, 0)
+	}
+	return err == nil && n == 0
 }
 
 func (p askPeer) close() {

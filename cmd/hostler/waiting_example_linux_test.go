@@ -2,14 +2,17 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/workload"
@@ -114,5 +117,18 @@ func TestWaitingExampleKeepsText(t *testing.T) {
 			call := exampleCalls(t, dir, nil, command.args...)[0]
 			require.Equal(t, command.last, call[len(call)-2:], "no part of a command is an option")
 		}
+	}
+}
+
+// The programs of the example permit the priorities that events have.
+func TestWaitingExamplePriorities(t *testing.T) {
+	program := filepath.Join("../../examples/waiting", "eventbus")
+	usage, err := exec.Command("sh", program).CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(usage), fmt.Sprintf("[--priority %d-%d]", activity.MinPriority, activity.MaxPriority))
+	text, err := os.ReadFile(program)
+	require.NoError(t, err)
+	for _, priorities := range regexp.MustCompile(`\[--priority [^]]*\]`).FindAllString(string(text), -1) {
+		require.Contains(t, string(usage), priorities)
 	}
 }

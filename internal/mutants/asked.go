@@ -80,6 +80,18 @@ var askedTwice = []mutation{
 		new:  ` && parent.PID > 0`,
 	},
 	{
+		desc: "the ancestors of a process are those of another one", test: "TestOriginIsOfRealParents",
+		file: "cmd/hostler-shim/ask_listen.go",
+		old:  `child.PID > 0 && !isChildOf(child, p) {`,
+		new:  `child.PID > 0 && false {`,
+	},
+	{
+		desc: "a process that asks counts as exited because another one has", test: "TestSignalIsNoExit",
+		file: "cmd/hostler-shim/ask_peer.go",
+		old:  `	for errors.Is(err, unix.EINTR) { // a signal`,
+		new:  `	for false { // a signal`,
+	},
+	{
 		desc: "a deletion that is requested twice at once fails", test: "TestPostgres",
 		file: "store/postgreserrors.go",
 		old:  `	"memory_requests_pkey": errSerialization,`,

@@ -53,7 +53,7 @@ var groups = []group{
 	{"pool: recovery from failures, and fairness between pools", recoveries},
 	{"Events and those who follow them", events},
 	{"Events and activities of tenants' programs", published},
-	{"hooks", slices.Concat(hookRuns, imageHooks)},
+	{"hooks", slices.Concat(hookRuns, hookTrails, imageHooks)},
 	{"Requests of hooks", slices.Concat(hookRequests, hookSecrets)},
 	{"hooks/variables", variableRows},
 	{"Workload files", workloadFiles},

@@ -242,4 +242,26 @@ var waits = []mutation{
 `,
 		new: ``,
 	},
+	{
+		desc: "a database that does not answer keeps a caller whose time has ended", test: "TestFollowIsBounded",
+		file: "wait/service.go",
+		old:  `time.AfterFunc(lastReadTimeout,`,
+		new:  `time.AfterFunc(time.Hour,`,
+	},
+	{
+		desc: "a caller whose time has ended does not get the record", test: "TestFollowIsBounded",
+		file: "wait/service.go",
+		old: `context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	defer context`,
+		new: `context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context`,
+	},
+	{
+		desc: "a wait fails because the database does not answer at the end of the caller's time", test: "TestFollowIsBounded",
+		file: "wait/service.go",
+		old:  `if err != nil && before.ID != "" && reading.Err() != nil {`,
+		new:  `if false {`,
+	},
 }
