@@ -39,6 +39,12 @@ func TestPostgresRace(t *testing.T) {
 	storetest.Race(t, raceContainers, raceClaims, openDB(t, target), openDB(t, target))
 }
 
+// Requests for one wait come to two servers at once.
+func TestPostgresJoinWaits(t *testing.T) {
+	target := postgrestest.Schema(t)
+	storetest.JoinWaits(t, openDB(t, target), openDB(t, target))
+}
+
 func TestSQLiteCursors(t *testing.T) {
 	db := openIn(t, t.TempDir())
 	defer db.Close() //nolint:errcheck // only used for the race

@@ -56,7 +56,6 @@ var (
 	insertWait                = waitColumns.insert("waits")
 	updateWait                = waitColumns.update("waits")
 
-	waitOfRequest = selectWaits + ` WHERE claim = $1 AND request = $2 AND request <> ''`
 	openWaitNamed = selectWaits + ` WHERE claim = $1 AND name = $2 AND ` + openWait
 	openWaitOf    = selectWaits + ` WHERE claim = $1 AND ` + openWait + ` ORDER BY id LIMIT 1`
 )
@@ -67,10 +66,10 @@ const (
 	// hookedWait is the condition for those whose owner runs hooks.
 	hookedWait = openWait + ` AND state <> 'waiting'`
 
-	countWaitsSince = `SELECT count(*) FROM waits WHERE claim = $1 AND created_at > $2`
-	// deleteOldWaits removes all but the newest waits that have ended.
-	deleteOldWaits = `DELETE FROM waits WHERE claim = $1 AND NOT (` + openWait + `) AND id <
-		(SELECT id FROM waits WHERE claim = $1 ORDER BY id DESC LIMIT 1 OFFSET $2)`
+	// deleteOldWaits removes the waits that have ended, but for those that ended last:
+	// a wait may be open while many others begin and end.
+	deleteOldWaits = `DELETE FROM waits WHERE claim = $1 AND ended_at > 0 AND ended_at <
+		(SELECT ended_at FROM waits WHERE claim = $1 AND ended_at > 0 ORDER BY ended_at DESC LIMIT 1 OFFSET $2)`
 	adoptWait  = `UPDATE waits SET owner = $2 WHERE id = $1 AND ` + openWait
 	listOpened = `SELECT id, claim, state, round, owner, deadline FROM waits WHERE ` + openWait
 
@@ -122,10 +121,7 @@ func (db *DB) startWait(t *tx, w wait.Wait) (_ wait.Wait, created bool, err erro
 		return w, false, err
 	}
 	if w.Request != "" {
-		known, err := scanWait(t.query(waitOfRequest, w.Claim, w.Request))
-		if err == nil && !w.IsRepeated(known) {
-			err = wait.ErrOtherRequest
-		}
+		known, err := waitOfEarlier(t, w)
 		if !errors.Is(err, wait.ErrNotFound) {
 			return known, false, err
 		}
@@ -133,16 +129,16 @@ func (db *DB) startWait(t *tx, w wait.Wait) (_ wait.Wait, created bool, err erro
 	if c.State != claim.Active {
 		return w, false, fmt.Errorf("%w: it is %s", claim.ErrNotActive, c.State)
 	}
-	open, err := scanWait(t.query(openWaitNamed, w.Claim, w.Name))
-	if err == nil && open.Type != w.Type {
-		err = wait.ErrNameInUse
-	}
-	if !errors.Is(err, wait.ErrNotFound) {
-		return open, false, err
-	}
 	now, err := db.leaseTime(t)
 	if err != nil {
 		return w, false, err
+	}
+	open, err := scanWait(t.query(openWaitNamed, w.Claim, w.Name))
+	if err == nil {
+		err = joinWait(t, w, open, now)
+	}
+	if !errors.Is(err, wait.ErrNotFound) {
+		return open, false, err
 	}
 	if err := checkWaitLimits(t, c, now); err != nil {
 		return w, false, err
@@ -172,11 +168,7 @@ func checkWaitLimits(t *tx, c claim.Claim, now time.Time) error {
 	if c.Waits >= wait.MaxOpen {
 		return fmt.Errorf("%w: %d waits of the claim are open", wait.ErrTooMany, c.Waits)
 	}
-	recent, err := scanNumber(t.query(countWaitsSince, c.ID, toNanos(now.Add(-time.Minute))))
-	if err == nil && recent >= wait.MaxPerMinute {
-		err = fmt.Errorf("%w: the claim began %d waits in a minute", wait.ErrTooMany, recent)
-	}
-	return err
+	return checkWaitRate(t, c.ID, now)
 }
 
 // saveWaitEnd records the counts of a claim after a change of one of its waits, and

@@ -1,8 +1,9 @@
 package wait
 
 import (
-	"bytes"
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -54,10 +55,12 @@ func (r Request) wait(claim string, maxTimeout time.Duration) (Wait, error) {
 	}, nil
 }
 
-// IsRepeated reports whether a request is that of an earlier wait with its ID.
-func (w Wait) IsRepeated(earlier Wait) bool {
-	return w.Name == earlier.Name && w.Type == earlier.Type && w.TimeoutMS == earlier.TimeoutMS &&
-		cmp.Or(w.OnTimeout, Escalate) == cmp.Or(earlier.OnTimeout, Escalate) && bytes.Equal(w.Context, earlier.Context)
+// Digest identifies what is requested: two requests with the same ID are the same if
+// they have the same Digest.
+func (w Wait) Digest() string {
+	text, _ := json.Marshal([]any{w.Name, w.Type, w.TimeoutMS, cmp.Or(w.OnTimeout, Escalate), string(w.Context)}) // it always encodes
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
 }
 
 var errName = fmt.Errorf("%w: name must be at most 128 letters, digits and . _ : -", ErrInvalid)

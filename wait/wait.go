@@ -94,10 +94,13 @@ const (
 	// claim.
 	MaxKeptPerName = 16
 	MaxKept        = 256
-	// MaxPerMinute is how many waits of a claim may begin in a minute.
+	// MaxPerMinute is how many requests of a claim may begin a wait or join one in a
+	// minute. One that is repeated does neither.
 	MaxPerMinute = 120
-	// MaxEnded is how many ended waits of a claim are kept. It is greater than
-	// MaxPerMinute, because they are counted for it.
+	// MaxJoined is how many requests may join a wait. They are kept as long as it is.
+	MaxJoined = 64
+	// MaxEnded is how many ended waits of a claim are kept, the last that ended. It is
+	// greater than MaxPerMinute and MaxOpen together, because they are counted for it.
 	MaxEnded = 200
 )
 
