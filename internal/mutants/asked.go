@@ -133,9 +133,47 @@ var askedTwice = []mutation{
 	},
 	{
 		desc: "a wait with the ID of another request is that of the other one", test: "TestSQLite",
-		file: "store/waits.go",
-		old:  `if err == nil && !w.IsRepeated(known) {`,
+		file: "store/waitrequests.go",
+		old:  `if err == nil && digest != w.Digest() {`,
 		new:  `if false {`,
+	},
+	{
+		desc: "a request that joined a wait begins another one after its end", test: "TestSQLite",
+		file: "store/waitrequests.go",
+		old:  `	if w.Request == "" {`,
+		new:  `	if true {`,
+	},
+	{
+		desc: "any number of requests join a wait", test: "TestSQLite",
+		file: "store/waitrequests.go",
+		old:  `if err == nil && joined >= wait.MaxJoined {`,
+		new:  `if joined < 0 {`,
+	},
+	{
+		desc: "waits are joined at any rate", test: "TestSQLite",
+		file: "store/waitrequests.go",
+		old:  `		err = checkWaitRate(t, w.Claim, now)`,
+		new:  `		_, _ = checkWaitRate, now`,
+	},
+	{
+		desc: "the requests that join waits are not counted", test: "TestSQLite",
+		file: "store/waitrequests.go",
+		old:  `FROM wait_requests WHERE claim = $1 AND created_at > $2)`,
+		new:  `FROM wait_requests WHERE claim = $1 AND created_at < 0)`,
+	},
+	{
+		desc: "the requests that joined a wait stay without it", test: "TestLongWaitIsKept",
+		file: "store/migrations/00028_wait_requests.sql", pkg: "store",
+		old: ` REFERENCES waits (id) ON DELETE CASCADE,`,
+		new: `,`,
+	},
+	{
+		desc: "a long wait is removed as soon as it has ended", test: "TestLongWaitIsKept",
+		file: "store/waits.go",
+		old: `ended_at > 0 AND ended_at <
+		(SELECT ended_at FROM waits WHERE claim = $1 AND ended_at > 0 ORDER BY ended_at DESC`,
+		new: `ended_at > 0 AND id <
+		(SELECT id FROM waits WHERE claim = $1 AND ended_at > 0 ORDER BY id DESC`,
 	},
 	{
 		desc: "a request that was received before the end of a hook is handled after it", test: "TestNoHandlerBeginsAfterTheEnd",
