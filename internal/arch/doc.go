@@ -4,6 +4,6 @@
 //
 // The tables in policy.go are a statement of policy. To change them is to
 // change the architecture, so a change comes with its reason. The test reads
-// the sources and nothing else, so it sees files for every platform and needs
-// no build.
+// the sources, so it sees files for every platform and needs no build. Only what
+// a program is linked with is asked of the go command.
 package arch

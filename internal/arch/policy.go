@@ -168,8 +168,8 @@ var minimalPackages = []owner{
 	{"runtime/runtimetest/box", []string{"golang.org/x/sys"}, "the program runs in empty images"},
 }
 
-// unreached are the packages that a package must not reach, also through others of
-// ours.
+// unreached are the packages that a program must not be linked with, through
+// others of ours or of the standard library.
 var unreached = []owner{
 	{"cmd/hostler-shim", []string{"regexp", "net/http", "text/template"},
 		"each process of the shim prepares what it imports: init, its workers, and the program in containers"},
