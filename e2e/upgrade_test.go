@@ -132,6 +132,11 @@ func TestUpgrade(t *testing.T) {
 		require.Equal(t, ada.ID, s.claimAs(id, "ada").ID)
 		require.Contains(t, s.mustCLI("get", "claims", ada.ID), ada.Container)
 		require.Contains(t, s.mustCLI("sync", ada.ID), "files")
+		for _, args := range [][]string{{"claim"}, {"wait", "--type", "review", "--timeout", "1m"}} {
+			asked := ada.inside(args...)
+			require.Equal(t, 69, asked.ExitCode, "%+v", asked)
+			require.Contains(t, asked.Stderr.String(), "an older server has created it")
+		}
 		ada.mustRun("append", "/state/note", " and more")
 		ada.release()
 		s.awaitEvent(client.EventFilter{Types: []client.EventType{client.EventContainerDestroyed}, Container: ada.Container}, 1)

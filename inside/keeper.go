@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -246,7 +247,10 @@ func (k *Keeper) serve(h *kept) {
 }
 
 // isFinal reports whether no other attempt can succeed: the container sends no
-// requests, has another claim by now, or was destroyed by force.
+// requests, or none that this server can read, has another claim by now, or was
+// destroyed by force.
 func isFinal(err error) bool {
-	return errors.Is(err, runtime.ErrUnsupported) || errors.Is(err, runtime.ErrStaleFence) || errors.Is(err, runtime.ErrNotFound)
+	return slices.ContainsFunc([]error{
+		runtime.ErrUnsupported, runtime.ErrTooOld, runtime.ErrNewer, runtime.ErrStaleFence, runtime.ErrNotFound,
+	}, func(final error) bool { return errors.Is(err, final) })
 }

@@ -208,10 +208,10 @@ func TestSessionThatEndsAtOnce(t *testing.T) {
 	})
 }
 
-// A container of an older protocol, one that has another claim by now, and one that
-// does not exist any more are not tried again.
+// A container of an older protocol, one that this server cannot speak to, one that has
+// another claim by now, and one that does not exist any more are not tried again.
 func TestContainerWithoutRequests(t *testing.T) {
-	for _, err := range []error{runtime.ErrUnsupported, runtime.ErrStaleFence, runtime.ErrNotFound} {
+	for _, err := range []error{runtime.ErrUnsupported, runtime.ErrTooOld, runtime.ErrNewer, runtime.ErrStaleFence, runtime.ErrNotFound} {
 		testKeeper(t, func(t *testing.T, k *Keeper, _ *heldStore, s *sessions) {
 			s.errs["k1"] = err
 			k.Activated(claim.Claim{ID: "c1", Container: "k1", ContainerFence: 5})

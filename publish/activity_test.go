@@ -113,7 +113,9 @@ func TestActivityIsChecked(t *testing.T) {
 	}
 	_, err := s.SetActivity(t.Context(), "none", ActivityRequest{Activity: "idle"})
 	require.ErrorIs(t, err, claim.ErrClaimNotFound)
-	for _, a := range Activities() {
+	all := []string{"idle", "thinking", "executing", "waiting_for_input", "blocked", "completed", "limits_exceeded", "stalled", "offline"}
+	require.ElementsMatch(t, all, Activities())
+	for _, a := range all {
 		_, err := s.SetActivity(t.Context(), "ann-1", ActivityRequest{Activity: a, Tool: "grep <é>"})
 		require.NoError(t, err)
 	}

@@ -60,3 +60,13 @@ func TestCutLineDecidesNothing(t *testing.T) {
 		})
 	}
 }
+
+// A deadline may be recorded late: its hooks know for how long the tenant has waited,
+// and by how much that is more than the timeout.
+func TestLateDeadline(t *testing.T) {
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	at := func(d time.Duration) *time.Time { t := start.Add(d); return &t }
+	w := Wait{TimeoutMS: 300_000, StartedAt: &start, Deadline: at(5 * time.Minute), FiredAt: at(5*time.Minute + 5*time.Second)}
+	values := w.describe(hooks.WaitTimeout).Variables
+	require.Equal(t, []string{"300000", "305000", "5000"}, []string{values["TIMEOUT_THRESHOLD"], values["TIMEOUT_DURATION"], values["EXCEEDED_BY"]})
+}

@@ -178,7 +178,7 @@ func TestInvalidRequests(t *testing.T) {
 			"id":        func(q *wait.Request) { q.ID = "a b" },
 			"zero":      func(q *wait.Request) { q.Timeout = 0 },
 			"negative":  func(q *wait.Request) { q.Timeout = -time.Second },
-			"huge":      func(q *wait.Request) { q.Timeout = wait.DefaultMaxTimeout + 1 },
+			"huge":      func(q *wait.Request) { q.Timeout = 5*time.Minute + 1 },
 			"decision":  func(q *wait.Request) { q.OnTimeout = "explode" },
 			"context":   func(q *wait.Request) { q.Context = json.RawMessage("{") },
 			"not UTF-8": func(q *wait.Request) { q.Context = json.RawMessage("\"\xff\"") },
@@ -200,6 +200,12 @@ func TestInvalidRequests(t *testing.T) {
 		all, err := r.DB.Waits(t.Context(), wait.Filter{})
 		require.NoError(t, err)
 		require.Empty(t, all)
+		for _, kind := range []string{"consensus", "validation", "dependency", "review-2"} {
+			w, created, err := s.Start(t.Context(), r.claim.ID, wait.Request{Name: kind, Type: kind, Timeout: 5 * time.Minute})
+			require.NoError(t, err)
+			require.True(t, created)
+			require.Equal(t, kind, w.Type)
+		}
 	})
 }
 

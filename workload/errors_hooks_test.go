@@ -130,6 +130,8 @@ var invalidHookFiles = []struct {
 	{"resource in a published event", forEvents("{name: a, on: [custom], builtin: log}, {name: b, on: [agents.x], builtin: log}"), "hooks.events[1].on[0]", "not a type of event", true},
 	{"published event with an odd name", forEvents("{name: a, on: [agent.Task], builtin: log}"), "hooks.events[0].on[0]", "not a type of event", true},
 	{"event of a later version", forEvents("{name: a, on: [exec.started], builtin: log}"), "hooks.events[0].on[0]", "does not fire it", true},
+	{"tools of a later version", forEvents("{name: a, on: [tool-start], builtin: log}"), "hooks.events[0].on[0]", "does not fire it", true},
+	{"models of a later version", forEvents("{name: a, on: [model-end], builtin: log}"), "hooks.events[0].on[0]", "does not fire it", true},
 	{"event hooks with one name", forEvents("{name: a, on: [claim], builtin: log}, {name: a, on: [sync], builtin: log}"), "hooks.events[1].name", "unique within the hooks for events", true},
 	{"event hook that fails", forEvents("{name: a, on: [claim], builtin: log, on_error: fail}"), "hooks.events[0].on_error", "continue, retry, log", true},
 	{"event hook that blocks", forEvents("{name: a, on: [claim], builtin: log, blocking: true}"), "hooks.events[0].blocking", "nothing waits", true},

@@ -130,12 +130,9 @@ func (c *askCommand) run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "hostler %s: %s\nusage: hostler %s\n", c.name, printable(err.Error()), c.usage())
 		return askUsage
 	}
-	answer, err := c.ask(body)
-	if err == nil && answer.Problem != nil {
-		err = &askProblem{*answer.Problem}
-	}
-	if err != nil {
-		return c.printError(err, *output, stdout, stderr)
+	answer := c.ask(body)
+	if answer.Problem != nil {
+		return c.printProblem(*answer.Problem, *output, stdout, stderr)
 	}
 	return c.printAnswer(answer.Body, *output, stdout, stderr)
 }
@@ -193,15 +190,12 @@ func (c *askCommand) parse(flags *flag.FlagSet, args []string) ([]byte, error) {
 
 // ask sends the request until there is an answer. Every attempt has the same ID:
 // the server does what is asked once.
-func (c *askCommand) ask(body []byte) (shim.Answer, error) {
+func (c *askCommand) ask(body []byte) shim.Answer {
 	ask := &shim.Ask{ID: rand.Text(), Name: c.request, Body: body}
 	deadline, wait := time.Now().Add(askTimeout), minAskWait
 	claimDeadline := time.Now().Add(claimTimeout)
 	for {
-		answer, err := askOnce(ask)
-		if err != nil {
-			return shim.Answer{}, err
-		}
+		answer := askOnce(ask)
 		problem := runtime.ProblemCode("")
 		if answer.Problem != nil {
 			problem = answer.Problem.Code
@@ -212,51 +206,50 @@ func (c *askCommand) ask(body []byte) (shim.Answer, error) {
 			continue // the server has waited
 		case problem == runtime.ProblemNoClaim && !c.atOnce && time.Now().Before(claimDeadline):
 		case problem != runtime.ProblemUnavailable && problem != runtime.ProblemBusy:
-			return answer, nil
+			return answer
 		case !c.long && time.Now().After(deadline):
-			return answer, nil
+			return answer
 		}
 		<-time.After(wait)
 		wait = min(2*wait, maxAskWait)
 	}
 }
 
-// errNoServer is the error where nothing serves requests of the container.
-var errNoServer = errors.New("this container does not send requests to Hostler: an older server has created it, or it is none of Hostler's")
+// noServer is the problem where nothing serves requests of the container. It does
+// not end, so that nothing is asked again.
+func noServer(why string) shim.Answer {
+	return shim.Refuse(runtime.ProblemUnsupported,
+		"this container does not send requests to Hostler: an older server has created it, or it is none of Hostler's ("+why+")")
+}
 
 // askOnce sends a request to init and returns the answer. Init closes the
 // connection of a request for which it has no room.
-func askOnce(ask *shim.Ask) (shim.Answer, error) {
+func askOnce(ask *shim.Ask) shim.Answer {
 	path := os.Getenv(shim.AskSocketEnv)
 	if path == "" {
 		path = shim.AskSocket
 	}
 	fd, err := dial(path)
 	if err != nil {
-		return shim.Answer{}, fmt.Errorf("%w (%w)", errNoServer, err)
+		return noServer(err.Error())
 	}
 	socket := os.NewFile(uintptr(fd), "init")
 	defer socket.Close()
 	_ = socket.SetDeadline(time.Now().Add(shim.AskTimeout + serverWait + askIOTimeout))
 	closed := shim.Refuse(runtime.ProblemUnavailable, "the connection was closed")
 	if err := shim.WriteFrame(socket, shim.KindRequest, shim.Request{Op: shim.OpAsk, Ask: ask}); err != nil {
-		return closed, nil //nolint:nilerr // it is asked again
+		return closed // it is asked again
 	}
 	f, err := shim.ReadFrame(socket, shim.MaxAskSize)
 	if err != nil {
-		return closed, nil //nolint:nilerr // the same
+		return closed // the same
 	}
 	response, err := shim.Decode[shim.Response](f, shim.KindResponse)
 	if err != nil || response.Answer == nil {
-		return shim.Answer{}, fmt.Errorf("%w: it is not Hostler that listens", errNoServer)
+		return noServer("it is not Hostler that listens")
 	}
-	return *response.Answer, nil
+	return *response.Answer
 }
-
-// askProblem is a problem as an error.
-type askProblem struct{ runtime.Problem }
-
-func (p *askProblem) Error() string { return string(p.Code) + ": " + p.Detail }
 
 // askExits are the exit codes of problems. All others are askFailed.
 var askExits = map[runtime.ProblemCode]int{
@@ -268,18 +261,13 @@ var askExits = map[runtime.ProblemCode]int{
 	runtime.ProblemInvalid:     askUsage,
 }
 
-// printError prints an error and returns the exit code.
-func (c *askCommand) printError(err error, output string, stdout, stderr io.Writer) int {
-	problem, ok := errors.AsType[*askProblem](err)
-	if !ok {
-		fmt.Fprintln(stderr, "hostler: "+printable(err.Error()))
-		return askUnavailable
-	}
+// printProblem prints a problem and returns the exit code.
+func (c *askCommand) printProblem(problem runtime.Problem, output string, stdout, stderr io.Writer) int {
 	if output == "json" {
-		encoded, _ := json.Marshal(problem.Problem) // strings always encode
+		encoded, _ := json.Marshal(problem) // strings always encode
 		fmt.Fprintln(stdout, string(encoded))
 	}
-	fmt.Fprintln(stderr, "hostler: "+printable(problem.Error()))
+	fmt.Fprintln(stderr, "hostler: "+printable(string(problem.Code)+": "+problem.Detail))
 	if code, ok := c.exits[problem.Code]; ok {
 		return code
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/shim"
@@ -66,10 +68,48 @@ func TestAskProgram(t *testing.T) {
 	require.Equal(t, askUnavailable, code)
 	require.JSONEq(t, `{"code":"no_claim","detail":"the container has no active claim"}`, out)
 	require.Contains(t, errs, "no_claim")
-	t.Setenv(shim.AskSocketEnv, filepath.Join(t.TempDir(), "none"))
-	code, _, errs = command("claim")
-	require.Equal(t, askUnavailable, code)
-	require.Contains(t, errs, "older server")
+}
+
+// In a container that sends no requests, each command ends at once with that reason.
+func TestAskInOlderContainer(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "sock")
+	fd, err := listen(socket)
+	require.NoError(t, err)
+	unix.Close(fd) // the file stays
+	other := filepath.Join(t.TempDir(), "other")
+	l, err := net.Listen("unix", other)
+	require.NoError(t, err)
+	defer l.Close()
+	go func() { // ends with the listener
+		for c, err := l.Accept(); err == nil; c, err = l.Accept() {
+			_ = shim.WriteFrame(c, shim.KindRequest, shim.Request{})
+		}
+	}()
+	for _, path := range []string{filepath.Join(t.TempDir(), "none"), socket, other, "@hostler-test-none"} {
+		t.Setenv(shim.AskSocketEnv, path)
+		for _, args := range [][]string{
+			{"claim"}, {"release"}, {"wait", "--type", "consensus", "--timeout", "1m"}, {"event", "publish", "agent.x"}, {"activity", "idle"},
+			{"memory", "get", "k"}, {"memory", "put", "k", "--data", "1"}, {"memory", "delete", "k"}, {"memory", "list"},
+		} {
+			type result struct {
+				code         int
+				stdout, errs string
+			}
+			ended := make(chan result, 1)
+			go func() { // ends at once, or the test fails
+				code, out, errs := command(append(args, "-o", "json")...)
+				ended <- result{code, out, errs}
+			}()
+			select {
+			case r := <-ended:
+				require.Equal(t, askUnavailable, r.code, args)
+				require.Contains(t, r.stdout, `"code":"unsupported"`, args)
+				require.Contains(t, r.errs, "an older server has created it", args)
+			case <-time.After(20 * time.Second):
+				t.Fatalf("%q asks on", args)
+			}
+		}
+	}
 }
 
 // Control characters of a problem do not reach a terminal.
@@ -118,9 +158,7 @@ func TestSlowConnectionsGiveWay(t *testing.T) {
 		slow[i] = dialInit(t)
 	}
 	for range 3 {
-		answer, err := askOnce(&shim.Ask{ID: "i", Name: "x"})
-		require.NoError(t, err)
-		require.Nil(t, answer.Problem, "at once")
+		require.Nil(t, askOnce(&shim.Ask{ID: "i", Name: "x"}).Problem, "at once")
 	}
 	requireClosed(t, slow[0])
 	l.mu.Lock()
@@ -214,8 +252,8 @@ func TestListenerKeepsNothing(t *testing.T) {
 		all.Add(1)
 		go func() { // ends with its request
 			defer all.Done()
-			answer, err := askOnce(&shim.Ask{ID: "i", Name: "x"})
-			if err != nil || answer.Problem != nil && answer.Problem.Code != runtime.ProblemBusy && answer.Problem.Code != runtime.ProblemUnavailable {
+			answer := askOnce(&shim.Ask{ID: "i", Name: "x"})
+			if answer.Problem != nil && answer.Problem.Code != runtime.ProblemBusy && answer.Problem.Code != runtime.ProblemUnavailable {
 				failed.Add(1)
 			}
 		}()

@@ -130,11 +130,11 @@ func scrape(t *testing.T, m *metrics) string {
 // record is neither.
 func TestRunsAreCountedAndLogged(t *testing.T) {
 	var out bytes.Buffer
-	log := slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	log := newLogger(&out, serveConfig{logLevel: "debug", logFormat: "json"})
 	m, code := newMetrics(emptyStore{}), 3
 	failed := hooks.Run{
 		ID: "r", Attempt: 2, Point: hooks.PostClaim, Hook: "migrate", Kind: hooks.KindCommand, Workload: "web", Container: "k", Claim: "c",
-		State: hooks.Failed, Detail: hooks.Detail{ExitCode: &code}, Stderr: runtime.Output{Head: "no table", Total: 8},
+		State: hooks.Failed, Duration: 12.5, Detail: hooks.Detail{ExitCode: &code}, Stderr: runtime.Output{Head: "no table", Total: 8},
 	}
 	done := failed
 	done.State, done.Detail, done.Stderr, done.Stdout = hooks.Succeeded, hooks.Detail{}, runtime.Output{}, runtime.Output{Head: "ok", Total: 2}
@@ -144,8 +144,9 @@ func TestRunsAreCountedAndLogged(t *testing.T) {
 	}
 	require.Equal(t, 2, bytes.Count(out.Bytes(), []byte("\n")), out.String())
 	require.Contains(t, out.String(), `"level":"ERROR","msg":"hook failed","hook":"migrate","point":"post_claim","action":"command","run":"r","attempt":2,`+
-		`"workload":"web","container":"k","claim":"c","state":"failed","duration_ms":0,"exit_code":3,"stderr":"no table"}`)
-	require.Contains(t, out.String(), `"level":"DEBUG","msg":"hook completed"`)
+		`"workload":"web","container":"k","claim":"c","state":"failed","duration_ms":12.5,"exit_code":3,"stderr":"no table"}`)
+	require.Contains(t, out.String(), `"level":"DEBUG","msg":"hook completed","hook":"migrate","point":"post_claim","action":"command","run":"r","attempt":2,`+
+		`"workload":"web","container":"k","claim":"c","state":"succeeded","duration_ms":12.5,"output":"ok"}`)
 
 	following := done
 	following.ID, following.State = "s", hooks.Running
@@ -173,5 +174,30 @@ func TestRunsAreCountedAndLogged(t *testing.T) {
 		`hook_failures_total{hook="migrate",point="post_claim",workload="web"} 1`,
 	} {
 		require.Contains(t, answer.Body.String(), "\n"+line+"\n")
+	}
+}
+
+// A hook that was killed at its timeout is an error with its cause. What succeeded is
+// logged for debugging only.
+func TestRunsAreLogged(t *testing.T) {
+	r := hooks.Run{
+		Point: hooks.WaitSignal, Hook: "resume", State: hooks.TimedOut, Duration: 12.5,
+		Error: "the hook ran longer than its timeout: signal: killed", Stderr: runtime.Output{Head: "slow", Total: 4},
+	}
+	for level, want := range map[string]int{"debug": 2, "info": 1} {
+		var out bytes.Buffer
+		m := newMetrics(emptyStore{})
+		rec := m.recorder(recording{}, newLogger(&out, serveConfig{logLevel: level, logFormat: "json"}))
+		require.NoError(t, rec.RunEnded(t.Context(), r))
+		require.Contains(t, out.String(), `"level":"ERROR","msg":"hook failed","hook":"resume","point":"wait_signal"`)
+		require.Contains(t, out.String(), `"state":"timed_out","duration_ms":12.5,"error":"the hook ran longer than its timeout: signal: killed","stderr":"slow"}`)
+		done := r
+		done.State, done.Error = hooks.Succeeded, ""
+		require.NoError(t, rec.RunEnded(t.Context(), done))
+		require.Equal(t, want, bytes.Count(out.Bytes(), []byte("\n")), level)
+
+		answer := httptest.NewRecorder()
+		m.handler().ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))
+		require.Contains(t, answer.Body.String(), "\n"+`hook_failures_total{hook="resume",point="wait_signal",workload=""} 1`+"\n")
 	}
 }

@@ -41,6 +41,7 @@ func TestValidateDirectories(t *testing.T) {
 		{[]string{"."}, exitFailure, []string{"a.yaml:3:1: portz: ", "b.yml:3:21: note: ", "2 files, 1 invalid: 1 error, 1 note"}},
 		{[]string{"b.yml"}, exitOK, []string{"b.yml:3:21: note: "}},
 		{[]string{"b.yml", "--strict"}, exitFailure, []string{"b.yml:3:21: note: "}},
+		{[]string{"b.yml", "--ci"}, exitFailure, []string{"b.yml:3:21: note: "}},
 		{[]string{"sub"}, exitOK, nil},
 		{[]string{"sub", "--ci", "--verbose"}, exitOK, []string{"sub/c.yaml: valid", "sub/c.yaml: the hooks of post_claim take at most 32s"}},
 		{[]string{"--all", "sub", "--verbose"}, exitOK, []string{
@@ -111,6 +112,7 @@ func TestValidateCommands(t *testing.T) {
 	serveTestBackend(t)
 	writeFiles(t, map[string]string{
 		"note.yaml":  "id: a\nimage: x\nhooks:\n  post_claim:\n    - command: [rm, -rf, x]\n",
+		"text.yaml":  "id: c\nimage: x\nhooks:\n  on_blocking_start: |\n    rm -rf /workspace/*\n",
 		"error.yaml": "id: b\nimage: x\nhooks:\n  post_claim:\n    - script: |\n        if a; then\n          b\n",
 	})
 	code, out, _ := hostler(t, "", "validate", "note.yaml")
@@ -118,6 +120,9 @@ func TestValidateCommands(t *testing.T) {
 	require.Contains(t, out, "note.yaml:5:17: note: hooks.post_claim[0].command[0]: has rm -rf")
 	code, _, _ = hostler(t, "", "validate", "--strict", "note.yaml")
 	require.Equal(t, exitFailure, code)
+	code, out, _ = hostler(t, "", "validate", "text.yaml")
+	require.Equal(t, exitFailure, code)
+	require.Contains(t, out, "text.yaml:5:5: hooks.on_blocking_start: has rm -rf")
 	code, out, _ = hostler(t, "", "validate", "error.yaml")
 	require.Equal(t, exitFailure, code)
 	require.Contains(t, out, "error.yaml:6:9: hooks.post_claim[0].script: is not valid for its shell: ")

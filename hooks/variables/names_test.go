@@ -1,6 +1,7 @@
 package variables
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,6 +27,18 @@ func TestNames(t *testing.T) {
 	}
 	_, ok := RuleOf("container_id")
 	require.False(t, ok)
+	for want, names := range map[Type]string{
+		Text:    "AGENT_ID TASK SWARM_ID WAIT_PHASE BLOCKING_TYPE PHASE",
+		Number:  "ITERATION TIMEOUT_THRESHOLD WAIT_DURATION TIMEOUT_DURATION EXCEEDED_BY EXIT_CODE ATTEMPT EVENT_SEQ LIMIT_COUNT",
+		JSON:    "SIGNAL_DATA EVENT_DATA",
+		Boolean: "OOM_KILLED",
+	} {
+		for _, name := range strings.Fields(names) {
+			rule, ok := RuleOf(name)
+			require.True(t, ok, name)
+			require.Equal(t, want, rule.Type, name)
+		}
+	}
 }
 
 // The names of the hook systems whose files are read have the class that the

@@ -151,8 +151,8 @@ var insideRequests = []mutation{
 	{
 		desc: "a container of an older protocol is tried again and again", test: "TestContainerWithoutRequests",
 		file: "inside/keeper.go",
-		old:  `errors.Is(err, runtime.ErrUnsupported)`,
-		new:  `errors.Is(err, runtime.ErrTooOld)`,
+		old:  `		runtime.ErrUnsupported, runtime.ErrTooOld,`,
+		new:  `		runtime.ErrTooOld,`,
 	},
 	{
 		desc: "the claims of a server that is gone have no session", test: "TestAdoption",

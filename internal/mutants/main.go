@@ -65,6 +65,7 @@ var groups = []group{
 	{"membership", memberships},
 	{"Retries and queues", queues},
 	{"The program in containers, and sessions with it", shims},
+	{"Rows of docs/hook-rows.md, and containers of older versions", hookRows},
 	{"Requests from inside a container", slices.Concat(insideRequests, askedTwice)},
 }
 

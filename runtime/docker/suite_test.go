@@ -2,6 +2,7 @@ package docker_test
 
 import (
 	"context"
+	"strconv"
 	"testing"
 
 	cerrdefs "github.com/containerd/errdefs"
@@ -30,6 +31,10 @@ func TestRuntimeContract(t *testing.T) {
 		},
 		Tamper: func(t *testing.T, rt runtime.Runtime, spec runtime.Spec, protocol string) {
 			tamper(t, needEngine(t), rt, spec, protocol)
+		},
+		CreatePrevious: func(t *testing.T, spec runtime.Spec) {
+			rt := openRuntime(t, func(o *docker.Options) { o.ShimPath = runtimetest.BuildPreviousShim(t) })
+			tamper(t, needEngine(t), rt, spec, strconv.Itoa(rt.Protocols().Oldest))
 		},
 	})
 }

@@ -2,6 +2,7 @@ package process
 
 import (
 	"os"
+	"strconv"
 	"testing"
 
 	"github.com/hostler/hostler/runtime"
@@ -62,6 +63,15 @@ func TestRuntimeContract(t *testing.T) {
 				}
 				runtimetest.Destroy(t, rt, spec.ID)
 			})
+		},
+		CreatePrevious: func(t *testing.T, spec runtime.Spec) {
+			rt, err := New(Options{Dir: dir + "/data", ShimPath: runtimetest.BuildPreviousShim(t), Secret: []byte("secret")})
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, rt.Close()) })
+			require.NoError(t, rt.Create(t.Context(), spec))
+			t.Cleanup(func() { runtimetest.Destroy(t, rt, spec.ID) })
+			require.NoError(t, rt.startInit(t.Context(), rt.paths(spec.ID)))
+			tamper(t, rt, spec.ID, strconv.Itoa(rt.Protocols().Oldest))
 		},
 		Limitations: runtimetest.Limitations{SingleUser: os.Geteuid() != 0, SharedHost: true, NoOOMCounter: true, NoImageHooks: true},
 	})

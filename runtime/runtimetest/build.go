@@ -17,29 +17,36 @@ import (
 // process, and returns its path.
 func BuildTestprog(t testing.TB) string {
 	t.Helper()
-	return build(t, "github.com/hostler/hostler/runtime/runtimetest/box", "box")
+	return build(t, "github.com/hostler/hostler/runtime/runtimetest/box", "box", "")
 }
 
 // BuildAttacker builds the program that is the tenant of the attacks, once per
 // test process, and returns its path.
 func BuildAttacker(t testing.TB) string {
 	t.Helper()
-	return build(t, "github.com/hostler/hostler/runtime/runtimetest/attacker", "attacker")
+	return build(t, "github.com/hostler/hostler/runtime/runtimetest/attacker", "attacker", "")
 }
 
 // BuildShim builds the shim, once per test process, and returns its path.
 func BuildShim(t testing.TB) string {
 	t.Helper()
-	return build(t, "github.com/hostler/hostler/cmd/hostler-shim", "hostler-shim")
+	return build(t, "github.com/hostler/hostler/cmd/hostler-shim", "hostler-shim", "")
+}
+
+// BuildPreviousShim builds the shim of the previous protocol version, once per
+// test process, and returns its path.
+func BuildPreviousShim(t testing.TB) string {
+	t.Helper()
+	return build(t, "github.com/hostler/hostler/cmd/hostler-shim", "hostler-shim-previous", "hostler_previous")
 }
 
 // built caches the programs that this test process has built.
-var built sync.Map // package path → func() (string, error)
+var built sync.Map // name → func() (string, error)
 
-func build(t testing.TB, pkg, name string) string {
+func build(t testing.TB, pkg, name, tag string) string {
 	t.Helper()
-	once, _ := built.LoadOrStore(pkg, sync.OnceValues(func() (string, error) {
-		return goBuild(pkg, name)
+	once, _ := built.LoadOrStore(name, sync.OnceValues(func() (string, error) {
+		return goBuild(pkg, name, tag)
 	}))
 	path, err := once.(func() (string, error))()
 	if err != nil {
@@ -51,7 +58,7 @@ func build(t testing.TB, pkg, name string) string {
 // goBuild builds into the user's cache, where the next run finds the directory.
 // Two test processes may build concurrently: each writes its own file and renames
 // it. Programs are static, so that they run in an empty image.
-func goBuild(pkg, name string) (string, error) {
+func goBuild(pkg, name, tag string) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		cache = os.TempDir()
@@ -65,7 +72,7 @@ func goBuild(pkg, name string) (string, error) {
 		return "", err
 	}
 	own := filepath.Join(dir, fmt.Sprintf("%s.%d", name, os.Getpid()))
-	c := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", own, pkg)
+	c := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-tags="+tag, "-ldflags=-s -w", "-o", own, pkg)
 	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 	if out, err := c.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)

@@ -141,7 +141,8 @@ func cancelledBefore(t *testing.T, c *container) {
 	require.Equal(t, 1, result.ExitCode, "it never ran")
 }
 
-// Ending one command affects neither another one nor the main process.
+// Ending one command affects neither another one nor the main process. One command
+// can pause another one, continue and end it.
 func otherCommandsUnaffected(t *testing.T, c *container) {
 	type outcome struct {
 		result runtime.Result
@@ -162,6 +163,12 @@ func otherCommandsUnaffected(t *testing.T, c *container) {
 	_, err := c.exec(t, cmd)
 	require.NoError(t, err)
 	require.NotEmpty(t, c.mustExec(t, "ps", marker), "the other command is still running")
+	if !isUnsupported(t, c.Limitations.NoKernel, "paused processes") {
+		c.mustExec(t, "kill", pid, "STOP")
+		eventually(t, "it is paused", func() bool { return c.mustExec(t, "state", pid) == "T\n" })
+		c.mustExec(t, "kill", pid, "CONT")
+		eventually(t, "it continues", func() bool { return c.mustExec(t, "state", pid) != "T\n" })
+	}
 	c.mustExec(t, "kill", pid, "TERM")
 	other := <-done
 	require.NoError(t, other.err)

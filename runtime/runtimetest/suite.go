@@ -37,6 +37,10 @@ type Harness struct {
 	// has this protocol version; empty for none. It removes the container when
 	// the test ends, by any means. It is nil if the record cannot be changed.
 	Tamper func(t *testing.T, rt runtime.Runtime, spec runtime.Spec, protocol string)
+	// CreatePrevious creates a container of the spec that is not started as a server
+	// of the previous protocol version does, with its program, and removes it when
+	// the test ends. It is nil if none can be created.
+	CreatePrevious func(t *testing.T, spec runtime.Spec)
 	// AttackedSpec describes a container of the image that AttackedRootfs returns
 	// for a user, with a network of its own; the group hostile sets the rest. It
 	// is nil if a container isolates nothing.
@@ -108,6 +112,7 @@ func Run(t *testing.T, h Harness) {
 		{"recycling", recycleCases},
 		{"watch", watchCase},
 		{"requests", requestCases},
+		{"previous version", previousVersionCase},
 		{"reach", shimProtectionCases},
 		{"reopen", reopenCase},
 	}

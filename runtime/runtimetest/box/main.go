@@ -28,7 +28,7 @@
 //	box noted FILE         print "noted", wait; append the name of each signal
 //	                       that it gets to FILE: TERM, INT, QUIT,
 //	                       USR1 or USR2
-//	box kill WHO SIG       send SIG to a pid, to "shim" (the process that
+//	box kill WHO SIG       send SIG or CONT to a pid, to "shim" (the process that
 //	                       started box), to "init" (the one that started that),
 //	                       or to "main" (HOSTLER_MAIN_PID)
 //	box double-fork MARKER leave a grandchild that hangs, exit with 0
@@ -38,6 +38,7 @@
 //	                       SIGTERM, until killed
 //	box ps MARKER          print "PID ARGV" of every running process with MARKER in
 //	                       its argv, except itself
+//	box state WHO          print the letter of a process's state, such as T
 //	box zombies            print the number of children without a wait
 //	box write FILE TEXT    create FILE and its missing parents
 //	box append FILE TEXT   add TEXT to FILE with a single write
@@ -121,6 +122,7 @@ func commands() map[string]command {
 		"say-at-term": {1, printOnTerm}, // farewell's child
 		"forkstorm":   {1, forkstorm},
 		"ps":          {1, ps},
+		"state":       {1, state},
 		"zombies":     {0, zombies},
 		"write":       {2, write},
 		"append":      {2, appendTo},

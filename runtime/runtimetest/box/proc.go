@@ -15,7 +15,7 @@ import (
 func signals() map[string]syscall.Signal {
 	return map[string]syscall.Signal{
 		"KILL": syscall.SIGKILL, "TERM": syscall.SIGTERM, "INT": syscall.SIGINT,
-		"STOP": syscall.SIGSTOP, "HUP": syscall.SIGHUP, "USR1": syscall.SIGUSR1,
+		"STOP": syscall.SIGSTOP, "CONT": syscall.SIGCONT, "HUP": syscall.SIGHUP, "USR1": syscall.SIGUSR1,
 	}
 }
 
@@ -218,6 +218,20 @@ func ps(args []string) error {
 			fmt.Println(p.pid, line)
 		}
 	}
+	return nil
+}
+
+// state prints the letter of a process's state.
+func state(args []string) error {
+	pid, err := resolvePID(args[0])
+	if err != nil {
+		return err
+	}
+	p, err := readProc(pid)
+	if err != nil {
+		return err
+	}
+	fmt.Println(p.state)
 	return nil
 }
 
