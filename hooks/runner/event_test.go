@@ -133,7 +133,9 @@ func TestPublishedVariables(t *testing.T) {
 		a, err := New(nil, &fakeRecorder{}, nil, nil).EventAttempt(t.Context(), hooks.Hook{Action: hooks.Command{}}, hooks.Run{ID: "r", Event: test.event},
 			&workload.Workload{}, Envelope{Type: test.event, Message: "m", Data: json.RawMessage(test.data), Untrusted: true})
 		require.NoError(t, err)
-		for _, variable := range publishedNames {
+		for _, variable := range []string{
+			"TASK", "TASK_SUMMARY", "ASSISTANT_TEXT", "TOOL_NAME", "ERROR_MESSAGE", "ACTIVITY", "PREVIOUS_ACTIVITY", "LIMIT_NAME", "LIMIT_COUNT",
+		} {
 			v, ok := a.Lookup(variable)
 			require.True(t, ok, variable)
 			require.Equal(t, variables.Untrusted, v.Class, variable)

@@ -90,4 +90,10 @@ var hookRows = []mutation{
 		old:  `"limits_exceeded", "stalled", "offline"}`,
 		new:  `"limits_exceeded", "offline"}`,
 	},
+	{
+		desc: "an event of a tenant's program supplies no summary", test: "TestPublishedVariables",
+		file: "hooks/runner/event.go",
+		old:  `	"TASK", "TASK_SUMMARY", "ASSISTANT_TEXT",`,
+		new:  `	"TASK", "ASSISTANT_TEXT",`,
+	},
 }
