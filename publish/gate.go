@@ -13,16 +13,18 @@ type gate struct {
 	mu      sync.Mutex // guards the fields below
 	claims  map[string]*gateEntry
 	tenants map[string]Allowance
-	sweepAt int            // the number of claims and tenants at which unused ones are removed
-	waiting map[string]int // changes that are requested and not made, by claim
+	sweepAt int // the number of claims and tenants at which unused ones are removed
 }
 
 // maxWaiting is how many changes of a claim may wait: as many as the burst.
 const maxWaiting = int(burst / eventInterval)
 
-// gateEntry is what the gate knows of a claim.
+// gateEntry is what the gate knows of a claim. It is kept while changes of it wait,
+// whatever else happens, so that all of them count for the same one.
 type gateEntry struct {
-	tenant    string
+	waiting   int    // changes that are requested and not made
+	tenant    string // "" before the first publication
+	ended     bool   // the claim has
 	allowance Allowance
 	pending   int64 // dropped events that are not in the allowance
 	reported  bool  // the first dropped event was
@@ -36,16 +38,18 @@ const minSweep = 1024
 func (g *gate) enter(id string, size int, now time.Time) *LimitError {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.waiting[id] >= maxWaiting {
-		return g.dropLocked(id, "claim", eventInterval)
+	c := g.entry(id)
+	if c.waiting >= maxWaiting {
+		return c.drop(id, "claim", eventInterval)
 	}
-	if limit := g.checkLocked(id, size, now); limit != nil {
-		return limit
+	of, byTenant := c.allowance, g.tenants[c.tenant]
+	if wait := of.Take(now, size); wait > 0 {
+		return c.drop(id, "claim", wait)
 	}
-	if g.waiting == nil {
-		g.waiting = map[string]int{}
+	if wait := byTenant.Take(now, size); wait > 0 {
+		return c.drop(id, "tenant", wait)
 	}
-	g.waiting[id]++
+	c.waiting++
 	return nil
 }
 
@@ -53,38 +57,34 @@ func (g *gate) enter(id string, size int, now time.Time) *LimitError {
 func (g *gate) leave(id string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.waiting[id]--; g.waiting[id] == 0 {
-		delete(g.waiting, id)
+	c := g.entry(id)
+	if c.waiting--; c.waiting == 0 && (c.ended || c.tenant == "") {
+		delete(g.claims, id)
 	}
 }
 
-func (g *gate) checkLocked(id string, size int, now time.Time) *LimitError {
+// entry returns what is known of a claim. The caller holds mu.
+func (g *gate) entry(id string) *gateEntry {
+	if g.claims == nil {
+		g.claims, g.tenants, g.sweepAt = map[string]*gateEntry{}, map[string]Allowance{}, minSweep
+	}
 	c := g.claims[id]
 	if c == nil {
-		return nil
+		c = new(gateEntry)
+		g.claims[id] = c
 	}
-	of, byTenant := c.allowance, g.tenants[c.tenant]
-	if wait := of.Take(now, size); wait > 0 {
-		return g.dropLocked(id, "claim", wait)
-	}
-	if wait := byTenant.Take(now, size); wait > 0 {
-		return g.dropLocked(id, "tenant", wait)
-	}
-	return nil
+	return c
 }
 
-// drop counts an event that was refused, and returns the error.
+// drop counts an event that the database refused, and returns the error.
 func (g *gate) drop(id, of string, retryAfter time.Duration) *LimitError {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.dropLocked(id, of, retryAfter)
+	return g.entry(id).drop(id, of, retryAfter)
 }
 
-func (g *gate) dropLocked(id, of string, retryAfter time.Duration) *LimitError {
-	c := g.claims[id]
-	if c == nil { // it has just ended
-		return &LimitError{Of: of, RetryAfter: retryAfter, Dropped: 1, claim: id}
-	}
+// drop counts an event that was refused, and returns the error.
+func (c *gateEntry) drop(id, of string, retryAfter time.Duration) *LimitError {
 	c.pending++
 	dropped := c.allowance.Dropped + c.pending
 	// pending begins again at 0 while a change that adds it is being made.
@@ -98,10 +98,7 @@ func (g *gate) dropLocked(id, of string, retryAfter time.Duration) *LimitError {
 func (g *gate) takeDropped(id string) int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	c := g.claims[id]
-	if c == nil {
-		return 0
-	}
+	c := g.entry(id)
 	n := c.pending
 	c.pending = 0
 	return n
@@ -111,9 +108,7 @@ func (g *gate) takeDropped(id string) int64 {
 func (g *gate) addDropped(id string, n int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if c := g.claims[id]; c != nil {
-		c.pending += n
-	}
+	g.entry(id).pending += n
 }
 
 // update records the allowances after a publication. Their times are those of the
@@ -121,15 +116,9 @@ func (g *gate) addDropped(id string, n int64) {
 func (g *gate) update(r Result, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.claims == nil {
-		g.claims, g.tenants, g.sweepAt = map[string]*gateEntry{}, map[string]Allowance{}, minSweep
-	}
 	g.sweep(now)
-	c := g.claims[r.Claim.ID]
-	if c == nil {
-		c = &gateEntry{tenant: r.Claim.Tenant}
-		g.claims[r.Claim.ID] = c
-	}
+	c := g.entry(r.Claim.ID)
+	c.tenant = r.Claim.Tenant
 	ahead := now.Sub(r.Now)
 	c.allowance = c.allowance.latest(r.ByClaim.shifted(ahead))
 	g.tenants[c.tenant] = g.tenants[c.tenant].latest(r.ByTenant.shifted(ahead))
@@ -141,7 +130,7 @@ func (g *gate) sweep(now time.Time) {
 		return
 	}
 	for id, c := range g.claims {
-		if c.pending == 0 && c.allowance.isUnused(now) {
+		if c.waiting == 0 && c.pending == 0 && c.allowance.isUnused(now) {
 			delete(g.claims, id)
 		}
 	}
@@ -153,14 +142,14 @@ func (g *gate) sweep(now time.Time) {
 	g.sweepAt = max(minSweep, 2*(len(g.claims)+len(g.tenants)))
 }
 
-// forget removes a claim that has ended, and returns how many events were dropped.
+// forget removes a claim that has ended, once none of its changes waits, and returns
+// how many events were dropped.
 func (g *gate) forget(id string) int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	c := g.claims[id]
-	delete(g.claims, id)
-	if c == nil {
-		return 0
+	c := g.entry(id)
+	if c.ended = true; c.waiting == 0 {
+		delete(g.claims, id)
 	}
 	return c.allowance.Dropped + c.pending
 }

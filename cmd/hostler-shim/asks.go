@@ -160,10 +160,12 @@ func (a *asks) begin(ask *shim.Ask) (b begun, refused *shim.Answer) {
 	switch {
 	case ask.Invalid() != "":
 		return refuse(runtime.ProblemInvalid, "the request is invalid: "+ask.Invalid())
-	case !a.rate.Take(time.Now()):
-		return refuse(runtime.ProblemBusy, "the container has sent too many requests")
 	case by.fence == shim.NoFence || by.fence != a.admitted.Load():
 		return refuse(runtime.ProblemNoClaim, "the container has no active claim")
+	// What is not sent does not count: it must not delay the hooks that may ask while
+	// others may not. How often processes connect is bounded by askAcceptRate.
+	case !a.rate.Take(time.Now()):
+		return refuse(runtime.ProblemBusy, "the container has sent too many requests")
 	case *count >= limit:
 		return refuse(runtime.ProblemBusy, "too many requests of the container are in progress")
 	}

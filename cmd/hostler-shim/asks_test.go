@@ -214,6 +214,35 @@ func TestAskLimits(t *testing.T) {
 	})
 }
 
+// While only a hook may ask, all of the claim's requests are the hook's: what others
+// ask for is refused, however often, and none of it counts.
+func TestRefusedAsksDoNotCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, admitted := newTestAsks(5)
+		program, _ := connPair(t)
+		a.serve(program, 5)
+		for tryAsk(a, "x").Problem == nil { // the claim is active
+			a.reset()
+		}
+		r := &run{id: "hook"}
+		admitted.Store(6) // it is released
+		a.serveCommand(r, program, 6)
+		defer a.endCommand(r)
+		sent := 0
+		for range 1000 {
+			require.Equal(t, runtime.ProblemNoClaim, tryAsk(a, "x").Problem.Code)
+			b, refused := a.begin(&shim.Ask{ID: "i", Name: "x", FromHook: true, RunID: r.id})
+			if refused == nil {
+				b.end()
+				sent++
+				continue
+			}
+			require.Equal(t, runtime.ProblemBusy, refused.Problem.Code)
+		}
+		require.EqualValues(t, shim.ProgramRate.Burst, sent)
+	})
+}
+
 // What may take long in the program is what the server's table has as such.
 func TestAskCommands(t *testing.T) {
 	names := map[string]bool{}

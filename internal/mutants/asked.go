@@ -80,6 +80,14 @@ var askedTwice = []mutation{
 		new:  ` && parent.PID > 0`,
 	},
 	{
+		desc: "a tenant's main process uses up the requests of a hook at pre_release", test: "TestRefusedAsksDoNotCount",
+		file: "cmd/hostler-shim/asks.go",
+		old:  `	case by.fence == shim.NoFence || by`,
+		new: `	case !a.rate.Take(time.Now()):
+		return refuse(runtime.ProblemBusy, "the container has sent too many requests")
+	case by.fence == shim.NoFence || by`,
+	},
+	{
 		desc: "the ancestors of a process are those of another one", test: "TestOriginIsOfRealParents",
 		file: "cmd/hostler-shim/ask_listen.go",
 		old:  `child.PID > 0 && !isChildOf(child, p) {`,

@@ -138,14 +138,8 @@ var published = []mutation{
 	{
 		desc: "what is known to be refused costs a transaction", test: "TestFlood",
 		file: "publish/gate.go",
-		old: `	if c == nil {
-		return nil
-	}
-`,
-		new: `	if c == nil || size >= 0 {
-		return nil
-	}
-`,
+		old:  `	of, byTenant := c.allowance, g.tenants[c.tenant]`,
+		new:  `	of, byTenant := Allowance{}, Allowance{}`,
 	},
 	{
 		desc: "all that is published is written at once", test: "TestManyAtOnce",
@@ -156,8 +150,32 @@ var published = []mutation{
 	{
 		desc: "more of a claim waits than its burst", test: "TestManyAtOnce",
 		file: "publish/gate.go",
-		old:  `	if g.waiting[id] >= maxWaiting {`,
-		new:  `	if g.waiting[id] >= 2*maxWaiting {`,
+		old:  `	if c.waiting >= maxWaiting {`,
+		new:  `	if c.waiting >= 2*maxWaiting {`,
+	},
+	{
+		desc: "what is kept of a claim is removed while a change of it is being made", test: "TestDroppedSurvivesSweep",
+		file: "publish/gate.go",
+		old:  `		if c.waiting == 0 && c.pending == 0 &&`,
+		new:  `		if c.pending == 0 &&`,
+	},
+	{
+		desc: "a claim that ends while changes of it are being made is kept", test: "TestGateForgetsEndedClaims",
+		file: "publish/gate.go",
+		old:  `c.waiting == 0 && (c.ended ||`,
+		new:  `c.waiting == 0 && (false ||`,
+	},
+	{
+		desc: "a claim that there is not is kept", test: "TestGateForgetsEndedClaims",
+		file: "publish/gate.go",
+		old:  `(c.ended || c.tenant == "") {`,
+		new:  `c.ended {`,
+	},
+	{
+		desc: "the changes of a claim that wait are forgotten with its end", test: "TestGateForgetsEndedClaims",
+		file: "publish/gate.go",
+		old:  `	if c.ended = true; c.waiting == 0 {`,
+		new:  `	if c.ended = true; c.waiting >= 0 {`,
 	},
 	{
 		desc: "the clock of the database is taken for the server's", test: "TestLimits",
@@ -168,7 +186,7 @@ var published = []mutation{
 	{
 		desc: "the gate keeps every claim", test: "TestFlood",
 		file: "publish/gate.go",
-		old:  `		if c.pending == 0 && c.allowance.isUnused(now) {`,
+		old:  `		if c.waiting == 0 && c.pending == 0 && c.allowance.isUnused(now) {`,
 		new:  `		if c.pending < 0 {`,
 	},
 	{
