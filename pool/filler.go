@@ -211,7 +211,7 @@ func (f *Filler) create(ctx context.Context, t *workqueue.Task[string]) error {
 			return nil
 		}
 		if errors.Is(err, ErrWorkloadNotFound) {
-			f.Wake(t.Key) // if it was applied again, its check has counted this creation
+			f.Wake(t.Key) // if it was applied again, its check has counted this creation; the next one has its revision
 			return nil
 		}
 		return f.logFailure(ctx, t.Key, fmt.Errorf("record the container: %w", err))

@@ -14,9 +14,10 @@ type Containers interface {
 	// AddContainer records a container that is about to be created, in state
 	// Creating, with the event container.creating. Its Protocol is this server's.
 	// If the EffectiveSize of the workload's pool is max or more, it returns
-	// ErrFull, and if the workload was removed, ErrWorkloadNotFound: nothing would
-	// ever destroy its container. Then it changes nothing. If c.Claim is set, the
-	// container is reserved for that pending claim in the same transaction.
+	// ErrFull. If the workload was removed, or has no such revision since it was
+	// applied again, it returns ErrWorkloadNotFound: nothing would ever destroy the
+	// container, or its hooks would be lost. Then it changes nothing. If c.Claim is
+	// set, the container is reserved for that pending claim in the same transaction.
 	AddContainer(ctx context.Context, c Container, max int) error
 	// UpdateContainer performs a transition and returns the new record. It returns
 	// ErrConflict if the container is not in one of the states m.From, and

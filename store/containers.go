@@ -71,7 +71,7 @@ func addContainer(t *tx, c pool.Container, maxSize int) error {
 	if err := t.lockWorkload(c.Workload); err != nil { // two concurrent calls would count the same
 		return err
 	}
-	if err := checkExists(t, c.Workload); err != nil {
+	if err := checkRevision(t, c.Workload, c.Revision); err != nil {
 		return err
 	}
 	var n int

@@ -214,12 +214,18 @@ func (db *DB) pruneEnded(ctx context.Context, table, ended string, before time.T
 	}
 }
 
-const unusedRevisions = `DELETE FROM revisions WHERE updated_at < $1
+// unusedRevision is the condition for a revision that nothing uses.
+const unusedRevision = `updated_at < $1
 	AND NOT EXISTS (SELECT 1 FROM workloads
 		WHERE workloads.id = revisions.workload AND workloads.revision = revisions.revision)
 	AND NOT EXISTS (SELECT 1 FROM containers
 		WHERE containers.workload = revisions.workload AND containers.revision = revisions.revision
 			AND containers.state <> 'destroyed')`
+
+const (
+	withUnusedRevisions   = `SELECT DISTINCT workload FROM revisions WHERE ` + unusedRevision
+	deleteUnusedRevisions = `DELETE FROM revisions WHERE workload = $2 AND ` + unusedRevision
+)
 
 // unusedFiles removes the files that are not current and that no point in
 // progress needs.
@@ -232,15 +238,32 @@ const unusedFiles = `DELETE FROM files WHERE updated_at < $1
 
 // pruneRevisions removes the revisions and files that nothing uses any more.
 func (db *DB) pruneRevisions(ctx context.Context, before time.Time, p *Pruned) error {
-	err := db.writer.update(ctx, func(t *tx) (err error) {
-		if p.Revisions, err = t.exec(unusedRevisions, toNanos(before)); err != nil {
-			return err
+	workloads, err := queryAll(ctx, db, "workloads with unused revisions", withUnusedRevisions, []any{toNanos(before)}, scanText)
+	for _, workload := range workloads {
+		if err == nil {
+			err = db.pruneRevisionsOf(ctx, workload, before, p)
 		}
-		_, err = t.exec(unusedFiles, toNanos(before))
-		return err
-	})
+	}
+	if err == nil {
+		err = db.writer.update(ctx, func(t *tx) error { return t.execLater(unusedFiles, toNanos(before)) })
+	}
 	if err != nil {
 		return fmt.Errorf("remove unused revisions: %w", err)
 	}
 	return nil
+}
+
+func (db *DB) pruneRevisionsOf(ctx context.Context, workload string, before time.Time, p *Pruned) error {
+	var n int64
+	err := db.writer.update(ctx, func(t *tx) (err error) {
+		if err := t.lockWorkload(workload); err != nil { // no container of the revision is added concurrently
+			return err
+		}
+		n, err = t.exec(deleteUnusedRevisions, toNanos(before), workload)
+		return err
+	})
+	if err == nil {
+		p.Revisions += n
+	}
+	return err
 }

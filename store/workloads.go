@@ -51,7 +51,10 @@ const (
 	// deleted.
 	deleteWorkload = `DELETE FROM workloads WHERE id = $1 AND deleting = 1`
 	// lockRecord has the removal of the workload wait, and see what was added.
-	lockRecord      = `SELECT 1 FROM workloads WHERE id = $1` + forShare
+	lockRecord = `SELECT 1 FROM workloads WHERE id = $1` + forShare
+	// lockRevision has that of the revision wait, too.
+	lockRevision = `SELECT 1 FROM workloads JOIN revisions ON revisions.workload = workloads.id
+		WHERE workloads.id = $1 AND revisions.revision = $2` + forShare
 	selectVersion   = `SELECT updated_at, event_hooks NOT IN ('{}', 'null') FROM workloads WHERE id = $1`
 	deleteRevisions = `DELETE FROM revisions WHERE workload = $1`
 )
@@ -137,6 +140,17 @@ func checkExists(t *tx, id string) error {
 	_, err := scanNumber(t.query(lockRecord, id))
 	if errors.Is(err, sql.ErrNoRows) {
 		return pool.ErrWorkloadNotFound
+	}
+	return translateError(err)
+}
+
+// checkRevision returns pool.ErrWorkloadNotFound if the workload was removed, or
+// applied again since without this revision: the hooks of a container of it would be
+// lost. It has the removal of either wait until the end of the change.
+func checkRevision(t *tx, id, revision string) error {
+	_, err := scanNumber(t.query(lockRevision, id, revision))
+	if errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("%w: revision %s is not on record", pool.ErrWorkloadNotFound, revision)
 	}
 	return translateError(err)
 }

@@ -11,11 +11,31 @@ var stores = []mutation{
 	{
 		desc: "a container is added to a workload that was removed", test: "TestSQLite",
 		file: "store/containers.go",
-		old: `	if err := checkExists(t, c.Workload); err != nil {
+		old: `	if err := checkRevision(t, c.Workload, c.Revision); err != nil {
 		return err
 	}
 `,
 		new: "",
+	},
+	{
+		desc: "a container is added of a revision whose file is gone", test: "TestSQLite",
+		file: "store/containers.go",
+		old:  `checkRevision(t, c.Workload, c.Revision)`,
+		new:  `checkExists(t, c.Workload)`,
+	},
+	{
+		desc: "a container is added of another workload's revision", test: "TestSQLite",
+		file: "store/workloads.go",
+		old:  `JOIN revisions ON revisions.workload = workloads.id`,
+		new:  `JOIN revisions ON true`,
+	},
+	{
+		desc: "a revision is removed while a container of it is added", test: "TestPostgres",
+		file: "store/prune.go",
+		old: `		if err := t.lockWorkload(workload); err != nil { // no container of the revision is added concurrently
+			return err
+		}
+`,
 	},
 	{
 		desc: "a container is added while its workload is removed", test: "TestPostgres",

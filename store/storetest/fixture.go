@@ -18,7 +18,7 @@ import (
 // Names that most tests use.
 const (
 	web       = "web" // a workload
-	rev       = "r1"  // its current revision
+	rev       = "r"   // its current revision
 	oldRev    = "r0"
 	unlimited = 1 << 30 // a bound that is never reached
 )
@@ -40,6 +40,21 @@ func PutWorkloads(t testing.TB, s pool.Workloads, ids ...string) {
 	}
 }
 
+// putRevision puts a revision of web that is not on record, as one that was current
+// before.
+func putRevision(t *testing.T, s Store, revision string) {
+	t.Helper()
+	if _, err := s.Revision(t.Context(), web, revision); err == nil {
+		return
+	}
+	current, err := s.Workload(t.Context(), web)
+	require.NoError(t, err)
+	former := current
+	former.Revision, former.Source = revision, []byte("id: "+web+"\nimage: former\n")
+	putWorkload(t, s, former)
+	putWorkload(t, s, current)
+}
+
 // removeWorkload removes a workload that has no container, as its deletion does.
 func removeWorkload(t *testing.T, s Store, id string) {
 	t.Helper()
@@ -54,6 +69,7 @@ func removeWorkload(t *testing.T, s Store, id string) {
 func addContainer(t *testing.T, s Store, revision string) string {
 	t.Helper()
 	PutWorkloads(t, s, web)
+	putRevision(t, s, revision)
 	id := newID()
 	require.NoError(t, s.AddContainer(t.Context(), pool.Container{ID: id, Workload: web, Revision: revision}, unlimited))
 	return id

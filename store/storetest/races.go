@@ -6,12 +6,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/store"
 )
 
 // Of a thousand tenants on fifty containers, fifty get one each.
@@ -148,4 +150,64 @@ func removalRace(t *testing.T, s Store) {
 	}
 	t.Logf("%d of 60 workloads were removed first", removed)
 	requireLogMatchesRecords(t, s)
+}
+
+// A revision is removed, by the removal of its workload or by retention, or a container
+// of it is added, whichever is first: no container exists without its revision's file.
+func revisionRace(t *testing.T, s Store) {
+	ctx := t.Context()
+	var added, refused atomic.Int64
+	add := func() error {
+		err := s.AddContainer(ctx, pool.Container{ID: newID(), Workload: web, Revision: oldRev}, unlimited)
+		if errors.Is(err, pool.ErrWorkloadNotFound) {
+			refused.Add(1)
+			return nil
+		}
+		added.Add(1)
+		return err
+	}
+	current := pool.Record{ID: web, Revision: rev, Source: []byte("new"), MaxSize: unlimited}
+	reapply := func() error {
+		if err := s.RemoveWorkload(ctx, web); err != nil {
+			return ignore(err, pool.ErrInUse)
+		}
+		return s.PutWorkload(ctx, current)
+	}
+	prune := func() error {
+		_, err := s.Prune(ctx, store.Retention{Before: time.Now().Add(time.Hour)})
+		return err
+	}
+	for round := range 60 {
+		former := current
+		former.Revision, former.Deleting = oldRev, true
+		putWorkload(t, s, former)
+		calls := []func() error{add, reapply, add}
+		if round%2 == 0 { // it is not the current one, but may still be created
+			putWorkload(t, s, current)
+			calls[1] = prune
+		}
+		var g errgroup.Group
+		for i := range calls {
+			g.Go(calls[(i+round/2)%len(calls)]) // each is the first one of some rounds
+		}
+		require.NoError(t, g.Wait())
+		all, err := s.Containers(ctx, pool.ContainerFilter{Workload: web})
+		require.NoError(t, err)
+		for _, c := range all {
+			_, err := s.Revision(ctx, web, c.Revision)
+			require.NoError(t, err, "of a container that exists")
+			mustUpdateContainer(t, s, destroyingTransition(c.ID))
+			mustUpdateContainer(t, s, destroyedTransition(c.ID))
+		}
+	}
+	require.EqualValues(t, 120, added.Load()+refused.Load())
+	t.Logf("%d of 120 containers were refused", refused.Load())
+}
+
+// ignore returns err unless it is the refusal.
+func ignore(err, refusal error) error {
+	if errors.Is(err, refusal) {
+		return nil
+	}
+	return err
 }

@@ -84,6 +84,49 @@ func containerOfNoWorkload(t *testing.T, s Store) {
 	addContainer(t, s, rev)
 }
 
+// A container of a revision whose file is gone is refused: its hooks would be lost.
+// One of a revision that was replaced is not, nor one after a rollback.
+func containerOfNoRevision(t *testing.T, s Store) {
+	ctx := t.Context()
+	add := func(revision string) error {
+		c := pool.Container{ID: newID(), Workload: web, Revision: revision}
+		err := s.AddContainer(ctx, c, unlimited)
+		if err == nil {
+			mustUpdateContainer(t, s, destroyingTransition(c.ID))
+			mustUpdateContainer(t, s, destroyedTransition(c.ID))
+			return nil
+		}
+		_, notAdded := s.Container(ctx, c.ID)
+		require.ErrorIs(t, notAdded, pool.ErrContainerNotFound)
+		return err
+	}
+	put := func(revision string) {
+		putWorkload(t, s, pool.Record{ID: web, Revision: revision, Source: []byte(revision), MaxSize: unlimited})
+	}
+	prune := func() {
+		_, err := s.Prune(ctx, store.Retention{Before: time.Now().Add(time.Hour)})
+		require.NoError(t, err)
+	}
+	put(oldRev)
+	require.NoError(t, s.PutWorkload(ctx, pool.Record{ID: "other", Revision: rev}))
+	require.ErrorIs(t, add(rev), pool.ErrWorkloadNotFound, "only another workload has it")
+	put(rev)
+	require.NoError(t, add(oldRev), "its creation began before it was replaced")
+	require.NoError(t, add(rev))
+	put(oldRev)
+	require.NoError(t, add(oldRev), "a rollback")
+	prune()
+	require.NoError(t, add(oldRev), "the current one is never removed")
+	require.ErrorIs(t, add(rev), pool.ErrWorkloadNotFound, "retention has removed it")
+	put(rev)
+	require.NoError(t, add(rev), "a rollback to one that retention has removed")
+
+	removeWorkload(t, s, web)
+	put(oldRev)
+	require.ErrorIs(t, add(rev), pool.ErrWorkloadNotFound, "another file was applied after the removal")
+	require.NoError(t, add(oldRev))
+}
+
 // putWorkload replaces the record unconditionally.
 func putWorkload(t *testing.T, s Store, r pool.Record) {
 	t.Helper()
