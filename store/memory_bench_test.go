@@ -46,6 +46,29 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
+// BenchmarkEndMemory measures a sweep that finds nothing to end, beside the requests
+// on record of live claims. It runs each minute.
+func BenchmarkEndMemory(b *testing.B) {
+	for _, e := range databases {
+		for _, each := range []int{10, 1000} {
+			b.Run(fmt.Sprintf("store=%s/claims=1000/requests=%d", e.name, 1000*each), func(b *testing.B) {
+				db := openBench(b, e.dsn(b))
+				for i := range 1000 {
+					addWaitingClaim(b, db, fmt.Sprintf("c%04d", i))
+				}
+				for n := range each {
+					require.NoError(b, db.writer.update(b.Context(), func(t *tx) error {
+						return t.execLater(`INSERT INTO memory_requests (claim, request, time, result) SELECT id, $1, $2, '{}' FROM claims`, fmt.Sprint(n), n)
+					}))
+				}
+				for b.Loop() {
+					require.NoError(b, db.EndMemory(b.Context()))
+				}
+			})
+		}
+	}
+}
+
 // addActiveClaims adds active claims of a workload of their own.
 func addActiveClaims(b *testing.B, db *DB, n int) []string {
 	ctx, name := b.Context(), uuid.NewString()

@@ -42,10 +42,20 @@ const (
 	endDue      = `UPDATE memory_scopes SET ended = 1 WHERE ` + due
 
 	endRequests    = `DELETE FROM memory_requests WHERE claim = $1`
-	unusedRequests = `DELETE FROM memory_requests WHERE NOT EXISTS
-		(SELECT 1 FROM claims WHERE claims.id = memory_requests.claim AND claims.` + liveCondition + `)`
-	countUnusedRequests = `SELECT count(*) FROM (SELECT 1 FROM memory_requests WHERE NOT EXISTS
-		(SELECT 1 FROM claims WHERE claims.id = memory_requests.claim AND claims.` + liveCondition + `) LIMIT 1) AS request`
+	unusedRequests = `DELETE FROM memory_requests WHERE claim IN (` + endedRequesters + `)`
+	// countUnusedRequests stops at the first.
+	countUnusedRequests = `SELECT count(*) FROM (` + endedRequesters + ` LIMIT 1) AS requester`
+	// endedRequesters are the claims with requests on record that are not live. The
+	// index leads from each claim to the next one: it takes no longer if each has
+	// many.
+	endedRequesters = `WITH RECURSIVE requesters(claim) AS (
+			SELECT min(claim) FROM memory_requests
+			UNION ALL
+			SELECT (SELECT min(claim) FROM memory_requests WHERE claim > requesters.claim)
+				FROM requesters WHERE requesters.claim IS NOT NULL
+		)
+		SELECT claim FROM requesters WHERE claim IS NOT NULL
+			AND NOT EXISTS (SELECT 1 FROM claims WHERE claims.id = requesters.claim AND claims.` + liveCondition + `)`
 
 	endedScope    = `SELECT id FROM memory_scopes WHERE ended = 1 ORDER BY id LIMIT 1`
 	deleteEntries = `DELETE FROM memory_entries WHERE scope = $1

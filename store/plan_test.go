@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,7 +27,8 @@ func TestHotQueriesUseIndexes(t *testing.T) {
 		plan := explain(t, db, q.text)
 		require.Contains(t, plan, q.index, "%s\n%s", name, q.text)
 		for line := range strings.Lines(plan) {
-			scans := strings.HasPrefix(line, "SCAN") && !strings.Contains(line, "USING")
+			scanned, scans := strings.CutPrefix(strings.TrimSpace(line), "SCAN ")
+			scans = scans && !strings.Contains(line, "USING") && !slices.Contains(derivedTables, scanned)
 			require.False(t, scans, "%s reads a whole table: %s", name, plan)
 		}
 	}
@@ -35,6 +37,10 @@ func TestHotQueriesUseIndexes(t *testing.T) {
 		require.NotNil(t, p.args(claim.Reservation{Reuse: workload.ReuseWipe}, runtime.Protocols{}))
 	}
 }
+
+// derivedTables are those that queries make themselves, row by row. The tables that
+// they are made from have lines of their own in the plan.
+var derivedTables = []string{"requesters", "requester"}
 
 // hotQuery is a query that runs for every claim, event or hook.
 type hotQuery struct {
@@ -117,6 +123,8 @@ func hotQueries() map[string]hotQuery {
 		"memory of a workload":  {endWorkloadMemory, "memory_scopes_live (workload=?"},
 		"ended memory":          {endedScope, "memory_scopes_ended"},
 		"values to remove":      {deleteEntries, "sqlite_autoindex_memory_entries_1 (scope=?"},
+		"requests to remove":    {countUnusedRequests, "COVERING INDEX memory_requests_time (claim>?)"},
+		"removal of requests":   {unusedRequests, "COVERING INDEX memory_requests_time (claim>?)"},
 		"events after":          {eventQueryText(activity.Filter{}), "INTEGER PRIMARY KEY (rowid>?)"},
 		"events by type":        {eventQueryText(activity.Filter{Types: []activity.Type{"hook"}}), "INTEGER PRIMARY KEY (rowid>?)"},
 		"events of programs":    {eventQueryText(activity.Filter{Untrusted: new(true)}), "events_untrusted"},

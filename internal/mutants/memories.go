@@ -155,6 +155,26 @@ var memories = []mutation{
 		file: "client/memory.go",
 		old:  `, noRetry: true`,
 	},
+	{
+		desc: "requests are removed only if they are of the last claim", test: "TestUnusedRequestsAreRemoved",
+		file: "store/memoryends.go",
+		old: `			SELECT min(claim) FROM memory_requests
+`,
+		new: `			SELECT max(claim) FROM memory_requests
+`,
+	},
+	{
+		desc: "the sweep reads all requests for each claim", test: "TestHotQueriesUseIndexes",
+		file: "store/memoryends.go",
+		old:  `WHERE claim > requesters.claim)`,
+		new:  `WHERE claim || '' > requesters.claim)`,
+	},
+	{
+		desc: "the requests of live claims are removed", test: "TestUnusedRequestsAreRemoved",
+		file: "store/memoryends.go",
+		old:  `claims.id = requesters.claim AND claims.`,
+		new:  `claims.id = '' AND claims.`,
+	},
 }
 
 // memoryRows are mutations of how the store keeps memory.
