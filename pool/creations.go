@@ -127,26 +127,48 @@ func maxHooksDuration(hs []hooks.Hook) time.Duration {
 	return total
 }
 
-// sweep has the containers destroyed that are on record as being created and that
-// nothing creates: the database was unavailable when their creation failed, or
-// failed to report that they are on record. Only the server that leads creates
-// containers, and it has taken over those of its predecessors.
+// sweep has the containers destroyed that nothing else would destroy.
 func (f *Filler) sweep(ctx context.Context, t *workqueue.Task[struct{}]) error {
 	f.sweeps.AddAfter(t.Key, sweepInterval)
+	err := errors.Join(f.sweepCreations(ctx), f.sweepRemoved(ctx))
+	if err != nil && ctx.Err() == nil {
+		f.log.Error("sweep of containers failed; retrying", "error", err)
+	}
+	return err
+}
+
+// sweepCreations destroys the containers that are on record as being created and
+// that nothing creates: the database was unavailable when their creation failed, or
+// failed to report that they are on record. Only the server that leads creates
+// containers, and it has taken over those of its predecessors.
+func (f *Filler) sweepCreations(ctx context.Context) error {
 	creating, err := f.store.Containers(ctx, ContainerFilter{States: []State{Creating}})
 	for _, c := range creating {
 		// A creation is held from before its record until its result is on record.
 		// One that is listed first and is not held afterwards was interrupted.
-		if f.isHeld(c.ID) {
-			continue
-		}
-		destroyErr := f.provisioner.beginDestroy(ctx, c.ID, []State{Creating}, "its creation was interrupted")
-		if destroyErr != nil && !errors.Is(destroyErr, runtime.ErrNewer) { // a newer server sweeps its own
-			err = errors.Join(err, destroyErr)
+		if !f.isHeld(c.ID) {
+			err = errors.Join(err, f.sweepOne(ctx, c, "its creation was interrupted"))
 		}
 	}
-	if err != nil && ctx.Err() == nil {
-		f.log.Error("sweep of interrupted creations failed; retrying", "error", err)
+	return err
+}
+
+// sweepRemoved destroys the idle containers of workloads that were removed: an older
+// server has added them afterwards. No pool has them, and no claim can get them. One
+// that is being created is idle, or fails, later.
+func (f *Filler) sweepRemoved(ctx context.Context) error {
+	idle, err := f.store.Containers(ctx, ContainerFilter{States: []State{Idle}, NoWorkload: true})
+	for _, c := range idle {
+		err = errors.Join(err, f.sweepOne(ctx, c, "its workload was removed before it was added"))
+	}
+	return err
+}
+
+// sweepOne hands a container to the reaper, unless its state has changed.
+func (f *Filler) sweepOne(ctx context.Context, c Container, reason string) error {
+	err := f.provisioner.beginDestroy(ctx, c.ID, []State{c.State}, reason)
+	if errors.Is(err, runtime.ErrNewer) {
+		return nil // a newer server sweeps its own
 	}
 	return err
 }

@@ -44,7 +44,7 @@ type Filler struct {
 	// that need a container.
 	checks    *workqueue.Queue[string]
 	creations *workqueue.Queue[string]
-	sweeps    *workqueue.Queue[struct{}] // one key: to look for interrupted creations
+	sweeps    *workqueue.Queue[struct{}] // one key: to look for what nothing else destroys
 	yielder   *yielder
 
 	mu   sync.Mutex // guards held and its elements
@@ -113,8 +113,18 @@ type demand struct {
 	room    int     // containers to reach max_size
 }
 
-// assess returns the demand of a pool, or ErrWorkloadNotFound.
+// assess returns the demand of a pool, or ErrWorkloadNotFound. A pool that lacks no
+// container does not yield. A creation may have it yield after the check that was
+// woken by the pool's removal: the next creation ends that.
 func (f *Filler) assess(ctx context.Context, id string) (demand, error) {
+	d, err := f.readDemand(ctx, id)
+	if errors.Is(err, ErrWorkloadNotFound) || err == nil && (d.r.Draining || d.missing <= 0) {
+		f.yielder.forget(id)
+	}
+	return d, err
+}
+
+func (f *Filler) readDemand(ctx context.Context, id string) (demand, error) {
 	w, r, err := f.catalog.Current(ctx, id)
 	if err != nil {
 		return demand{}, err
@@ -159,9 +169,6 @@ func (f *Filler) check(ctx context.Context, t *workqueue.Task[string]) error {
 // for never.
 func (f *Filler) reconcile(ctx context.Context, id string) (time.Time, error) {
 	d, err := f.assess(ctx, id)
-	if errors.Is(err, ErrWorkloadNotFound) || err == nil && (d.r.Draining || d.missing <= 0) {
-		f.yielder.forget(id)
-	}
 	if err != nil {
 		return time.Time{}, err
 	}

@@ -3,8 +3,10 @@ package pool_test
 import (
 	"context"
 	"log/slog"
+	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,9 +15,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/e2e/flowtest"
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/fake"
 	"github.com/hostler/hostler/store"
+	"github.com/hostler/hostler/store/storetest"
 )
 
 // removedFirst is a store whose first AddContainer comes after the removal of the
@@ -108,5 +114,115 @@ func TestWorkloadReplacedBeforeItsContainer(t *testing.T) {
 		require.Equal(t, revision, all[0].Revision)
 		require.Equal(t, pool.Idle, all[0].State)
 		require.Empty(t, log)
+	})
+}
+
+// An idle container that an older server has added after the removal of its workload
+// is destroyed, with the reason on record, also if the server is killed in between.
+// No other is.
+func TestContainerOfRemovedWorkloadIsSwept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path, rt := filepath.Join(t.TempDir(), "hostler.db"), fake.New()
+		db, err := store.Open(t.Context(), path)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, db.Close()) }()
+		db.SetProtocols(rt.Protocols())
+		run := func() (stop func()) {
+			pools := pool.New(db, rt, flowtest.HookRunner(rt, db, nil), nil, slog.New(slog.DiscardHandler))
+			for _, id := range []string{"w", "kept"} {
+				if _, err := db.Workload(t.Context(), id); err != nil {
+					_, err = pools.Apply(t.Context(), []byte(strings.Replace(poolYAML(1, 1), "id: w", "id: "+id, 1)), id, "")
+					require.NoError(t, err)
+				}
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			var g errgroup.Group
+			g.Go(func() error { return pools.Run(ctx) })
+			return func() { cancel(); require.NoError(t, g.Wait()) }
+		}
+		stop := run()
+		<-time.After(10 * time.Second)
+		leaked, err := db.Containers(t.Context(), pool.ContainerFilter{Workload: "w", States: []pool.State{pool.Idle}})
+		require.NoError(t, err)
+		require.Len(t, leaked, 1)
+		storetest.LoseWorkload(t, path, "w")
+		<-time.After(time.Minute) // without a dispatcher of events, nothing wakes the reaper
+		stop()
+		c, err := db.Container(t.Context(), leaked[0].ID)
+		require.NoError(t, err)
+		require.Equal(t, pool.Destroying, c.State)
+		require.Equal(t, "its workload was removed before it was added", c.Reason)
+		_, err = rt.Status(t.Context(), c.ID)
+		require.NoError(t, err)
+
+		require.NoError(t, db.PutWorkload(t.Context(), pool.Record{ID: "w", Draining: true})) // of another file
+		stop = run()
+		<-time.After(time.Minute)
+		stop()
+		c, err = db.Container(t.Context(), c.ID)
+		require.NoError(t, err)
+		require.Equal(t, pool.Destroyed, c.State)
+		_, err = rt.Status(t.Context(), c.ID)
+		require.ErrorIs(t, err, runtime.ErrNotFound)
+		page, err := db.Events(t.Context(), activity.Filter{Types: []activity.Type{activity.ContainerDestroying}}, 0, 0)
+		require.NoError(t, err)
+		require.Len(t, page.Items, 1, "no other container is destroyed")
+		require.Equal(t, "destroying container: its workload was removed before it was added", page.Items[0].Message)
+		require.JSONEq(t, `{"previous_state":"idle","reason":"its workload was removed before it was added"}`, string(page.Items[0].Data))
+	})
+}
+
+// removedLate is a store whose workload is removed during the second assessment of
+// its pool, which is that of its creation, and that counts its reads.
+type removedLate struct {
+	*store.DB
+	remove func()
+	reads  *atomic.Int64
+	calls  *atomic.Int64
+}
+
+func (r removedLate) Breaker(ctx context.Context, workload string) (pool.Breaker, error) {
+	b, err := r.DB.Breaker(ctx, workload)
+	if r.calls.Add(1) == 2 {
+		r.remove()
+	}
+	return b, err
+}
+
+func (r removedLate) Workload(ctx context.Context, id string) (pool.Record, error) {
+	r.reads.Add(1)
+	return r.DB.Workload(ctx, id)
+}
+
+// A pool that begins to yield when its workload was removed a moment before is not
+// woken by the claims of others for ever.
+func TestRemovedPoolYieldsNoLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.NewStopped(t)
+		var pools *pool.Pools
+		var reads, calls atomic.Int64
+		db := removedLate{h.DB, func() {
+			assert.NoError(t, h.Pools.Delete(t.Context(), "w"))
+			assert.NoError(t, h.DB.RemoveWorkload(t.Context(), "w"))
+			pools.Wake("w") // as the event does
+			<-time.After(time.Second)
+		}, &reads, &calls}
+		pools = pool.New(db, h.RT, flowtest.HookRunner(h.RT, h.DB, nil), nil, slog.New(slog.DiscardHandler))
+		h.Apply(poolYAML(1, 4))
+		end := pools.BeginClaim()
+		ctx, cancel := context.WithCancel(t.Context())
+		var g errgroup.Group
+		g.Go(func() error { return pools.Run(ctx) })
+		<-time.After(time.Minute)
+		end()
+		require.EqualValues(t, 2, calls.Load(), "the pool is not assessed after the removal")
+		before := reads.Load()
+		for range 3 {
+			pools.BeginClaim()()
+			<-time.After(time.Second)
+		}
+		cancel()
+		require.NoError(t, g.Wait())
+		require.Equal(t, before, reads.Load())
 	})
 }

@@ -67,8 +67,11 @@ type ContainerFilter struct {
 	Tenant   string
 	States   []State // empty: all but Destroyed
 	IsForced bool    // only those that are Forced and not removed yet
-	After    string  // only ids greater than this one
-	Limit    int     // 0: no limit
+	// NoWorkload selects those whose workload has no record. There are none, unless
+	// an older server has added them.
+	NoWorkload bool
+	After      string // only ids greater than this one
+	Limit      int    // 0: no limit
 }
 
 // Record is the record of an applied workload.

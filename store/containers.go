@@ -225,6 +225,9 @@ func containerQuery(f pool.ContainerFilter) (string, []any) {
 	if f.IsForced {
 		w.add(forcedCondition)
 	}
+	if f.NoWorkload {
+		w.add(`NOT EXISTS (SELECT 1 FROM workloads WHERE workloads.id = containers.workload)`)
+	}
 	order := byID
 	if !slices.Contains(f.States, pool.Destroyed) {
 		w.add("state <> 'destroyed'") // word for word the condition of the index

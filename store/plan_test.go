@@ -138,6 +138,8 @@ func hotQueries() map[string]hotQuery {
 	queries["containers to destroy"] = hotQuery{text, "containers_live"}
 	text, _ = containerQuery(pool.ContainerFilter{IsForced: true})
 	queries["forced destructions"] = hotQuery{text, "INDEX containers_forced"}
+	text, _ = containerQuery(pool.ContainerFilter{States: []pool.State{pool.Idle}, NoWorkload: true})
+	queries["containers of no workload"] = hotQuery{text, "sqlite_autoindex_workloads_1 (id=?)"}
 	text, _ = claimQuery(claim.Filter{Workload: "w", Tenant: "t"})
 	queries["live claim by filter"] = hotQuery{text, "claims_live"}
 	text, _ = claimQuery(claim.Filter{Container: "k"})

@@ -156,3 +156,26 @@ func fillValue(t *testing.T, v reflect.Value, n int, i *int) {
 		require.Fail(t, "a field of a kind that this test does not know", v.Type().String())
 	}
 }
+
+// The containers whose workload has no record are found, in both databases. Only an
+// older server can have added one.
+func TestContainersOfNoWorkload(t *testing.T) {
+	for _, e := range databases {
+		t.Run(e.name, func(t *testing.T) {
+			db, err := Open(t.Context(), e.dsn(t))
+			require.NoError(t, err)
+			defer db.Close() //nolint:errcheck // the test is over
+			addIdleContainer(t, db, "kept", "a")
+			addIdleContainer(t, db, "lost", "b")
+			require.NoError(t, db.writer.update(t.Context(), func(t *tx) error { return t.execLater(`DELETE FROM workloads WHERE id = 'lost'`) }))
+			for state, want := range map[pool.State]int{pool.Idle: 1, pool.Claimed: 0} {
+				found, err := db.Containers(t.Context(), pool.ContainerFilter{States: []pool.State{state}, NoWorkload: true})
+				require.NoError(t, err)
+				require.Len(t, found, want, state)
+				for _, c := range found {
+					require.Equal(t, "b", c.ID)
+				}
+			}
+		})
+	}
+}

@@ -273,6 +273,14 @@ var pools = []mutation{
 `,
 	},
 	{
+		desc: "a pool that began to yield after its removal yields for ever", test: "TestRemovedPoolYieldsNoLonger",
+		file: "pool/filler.go",
+		old: `	d, err := f.assess(ctx, t.Key)
+	d.missing -= d.served`,
+		new: `	d, err := f.readDemand(ctx, t.Key)
+	d.missing -= d.served`,
+	},
+	{
 		desc: "room is made before the pool yields", test: "TestRoomIsMadeAfterYielding",
 		file: "pool/filler.go",
 		old: `	if until := f.postponed(d); !until.IsZero() {

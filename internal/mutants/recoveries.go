@@ -45,17 +45,31 @@ var recoveries = []mutation{
 	{
 		desc: "an interrupted creation stays on record", test: "TestInterruptedCreationIsSwept",
 		file: "pool/creations.go",
-		old: `		if f.isHeld(c.ID) {
+		old: `		if !f.isHeld(c.ID) {
 `,
-		new: `		if c.ID != "" {
+		new: `		if c.ID == "" {
 `,
 	},
 	{
 		desc: "a creation in progress is taken for an interrupted one", test: "TestSweepKeepsCreationsInProgress",
 		file: "pool/creations.go",
-		old: `		if f.isHeld(c.ID) {
+		old: `		if !f.isHeld(c.ID) {
 `,
-		new: `		if c.ID == "" {
+		new: `		if c.ID != "" {
+`,
+	},
+	{
+		desc: "an idle container of a removed workload stays", test: "TestContainerOfRemovedWorkloadIsSwept",
+		file: "pool/creations.go",
+		old:  `errors.Join(f.sweepCreations(ctx), f.sweepRemoved(ctx))`,
+		new:  `f.sweepCreations(ctx)`,
+	},
+	{
+		desc: "the sweep destroys all idle containers", test: "TestContainerOfRemovedWorkloadIsSwept",
+		file: "store/containers.go", pkg: "pool",
+		old: `	if f.NoWorkload {
+`,
+		new: `	if false {
 `,
 	},
 	{
