@@ -195,7 +195,7 @@ func (r removedLate) Workload(ctx context.Context, id string) (pool.Record, erro
 }
 
 // A pool that begins to yield when its workload was removed a moment before is not
-// woken by the claims of others for ever.
+// woken by the claims of others forever.
 func TestRemovedPoolYieldsNoLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.NewStopped(t)

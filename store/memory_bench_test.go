@@ -46,7 +46,7 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// BenchmarkEndMemory measures a sweep that finds nothing to end, beside the requests
+// BenchmarkEndMemory measures a sweep that finds nothing to end, with the requests
 // on record of live claims. It runs each minute.
 func BenchmarkEndMemory(b *testing.B) {
 	for _, e := range databases {

@@ -273,7 +273,7 @@ var pools = []mutation{
 `,
 	},
 	{
-		desc: "a pool that began to yield after its removal yields for ever", test: "TestRemovedPoolYieldsNoLonger",
+		desc: "a pool that began to yield after its removal yields forever", test: "TestRemovedPoolYieldsNoLonger",
 		file: "pool/filler.go",
 		old: `	d, err := f.assess(ctx, t.Key)
 	d.missing -= d.served`,
