@@ -256,41 +256,51 @@ func addWaitingClaim(tb testing.TB, db *DB, id string) {
 // The requests of a claim that ended without this table are removed, wherever it is
 // among the others; those of live claims stay.
 func TestUnusedRequestsAreRemoved(t *testing.T) {
-	for name, c := range map[string][]string{ // the claims in order; those in capitals are live
-		"nothing":           nil,
-		"live only":         {"A", "B", "C"},
-		"the first":         {"a", "B", "C"},
-		"the last":          {"A", "B", "c"},
-		"between":           {"A", "b", "C"},
-		"one only":          {"a"},
-		"all":               {"a", "b", "c"},
-		"all but the first": {"A", "b", "c", "d"},
-	} {
-		for _, e := range databases {
-			t.Run(name+"/"+e.name, func(t *testing.T) {
-				t.Parallel()
-				db, err := Open(t.Context(), e.dsn(t))
-				require.NoError(t, err)
-				defer db.Close() //nolint:errcheck // the test is over
-				var want []string
-				for _, id := range c {
-					isLive := id == strings.ToUpper(id)
-					id = strings.ToLower(id)
-					if isLive {
-						addWaitingClaim(t, db, id)
-					}
-					for _, request := range []string{"1", "2", "3"} {
-						require.NoError(t, db.writer.update(t.Context(), func(t *tx) error { return t.execLater(addRequest, id, request, 0, "{}") }))
-						if isLive {
-							want = append(want, id+request)
-						}
-					}
-				}
-				require.NoError(t, db.EndMemory(t.Context()))
+	for _, e := range databases {
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			db, err := Open(t.Context(), e.dsn(t))
+			require.NoError(t, err)
+			defer db.Close()                          //nolint:errcheck // the test is over
+			for name, c := range map[string][]string{ // the claims in order; those in capitals are live
+				"nothing":           nil,
+				"live only":         {"A", "B", "C"},
+				"the first":         {"a", "B", "C"},
+				"the last":          {"A", "B", "c"},
+				"between":           {"A", "b", "C"},
+				"one only":          {"a"},
+				"all":               {"a", "b", "c"},
+				"all but the first": {"A", "b", "c", "d"},
+			} {
+				want := addRequests(t, db, c)
+				require.NoError(t, db.EndMemory(t.Context()), name)
 				left, err := queryAll(t.Context(), db, "requests", `SELECT claim || request FROM memory_requests ORDER BY 1`, nil, scanText)
 				require.NoError(t, err)
-				require.Equal(t, want, left)
-			})
+				require.Equal(t, want, left, name)
+				for _, table := range []string{"memory_requests", "claims"} {
+					require.NoError(t, db.writer.update(t.Context(), func(t *tx) error { return t.execLater(`DELETE FROM ` + table) }))
+				}
+			}
+		})
+	}
+}
+
+// addRequests adds three requests of each claim, and the claims in capitals. It
+// returns the requests of these, in order.
+func addRequests(t *testing.T, db *DB, claims []string) (live []string) {
+	t.Helper()
+	for _, id := range claims {
+		isLive := id == strings.ToUpper(id)
+		if isLive {
+			addWaitingClaim(t, db, strings.ToLower(id))
+		}
+		id = strings.ToLower(id)
+		for _, request := range []string{"1", "2", "3"} {
+			require.NoError(t, db.writer.update(t.Context(), func(t *tx) error { return t.execLater(addRequest, id, request, 0, "{}") }))
+			if isLive {
+				live = append(live, id+request)
+			}
 		}
 	}
+	return live
 }
