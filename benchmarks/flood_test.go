@@ -15,7 +15,7 @@ import (
 // own container with one hook, end to end. It compares that with a quiet machine,
 // and with a container that uses the same share of a processor for something
 // else: to compute, on one processor or on all of them at once, and to connect to a
-// socket of its own, which costs the kernel what garbage costs it, without Hostler.
+// socket of its own, which costs the others what garbage costs them, without Hostler.
 func BenchmarkFlood(b *testing.B) {
 	_, image := connectDocker(b)
 	c := startBuild(b, buildServer(b))

@@ -175,15 +175,37 @@ func askGarbage(args []string) error {
 	return nil
 }
 
-// backlog connects as fast as it can to a socket of its own that accepts nothing.
+// backlog connects as fast as it can to a socket of its own. That accepts as many
+// connections a second as the shim does, and keeps as many.
 func backlog([]string) error {
 	l, err := net.Listen("unix", "@backlog")
 	if err != nil {
 		return err
 	}
 	defer l.Close()
+	go func() {
+		var open []net.Conn
+		for range time.Tick(10 * time.Millisecond) {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			if open = append(open, conn); len(open) > 32 {
+				open[0].Close()
+				open = open[1:]
+			}
+		}
+	}()
+	var open []net.Conn
 	for {
-		// What was opened is closed by the collector. Most calls fail: there is no room.
-		_, _ = net.Dial("unix", "@backlog")
+		conn, err := net.Dial("unix", "@backlog")
+		if err != nil {
+			continue // there is no room
+		}
+		_, _ = conn.Write([]byte("x")) // it may be closed
+		if open = append(open, conn); len(open) > 64 {
+			open[0].Close()
+			open = open[1:]
+		}
 	}
 }
