@@ -1,6 +1,9 @@
 package runtime
 
-import "context"
+import (
+	"context"
+	"strings"
+)
 
 // Limits of what programs in a container ask of the server. They are those of
 // one request, and of one container.
@@ -15,6 +18,18 @@ const (
 	// MaxRequests bounds the requests of a container that are handled at once.
 	MaxRequests = 32
 )
+
+// IsRequestID reports whether a text can be the ID of a request: 1 to MaxRequestID
+// letters, digits and . _ -, in any order. Whatever handles a request accepts these.
+func IsRequestID(id string) bool { return isWord(id, MaxRequestID) }
+
+// IsRequestName reports whether a text can be the name of a request.
+func IsRequestName(name string) bool { return isWord(name, MaxRequestName) }
+
+func isWord(text string, max int) bool {
+	const characters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+	return text != "" && len(text) <= max && strings.Trim(text, characters) == ""
+}
 
 // Requester serves the requests that programs in containers send to the server.
 type Requester interface {

@@ -11,12 +11,14 @@ import (
 	"time"
 
 	"github.com/hostler/hostler/internal/jsonvalue"
+	"github.com/hostler/hostler/runtime"
 )
 
 // Request is a request to wait.
 type Request struct {
 	// ID identifies the request: one that is repeated returns the same wait, also
-	// after its end. Empty: it is not repeated.
+	// after its end. It is that of a program in a container (runtime.IsRequestID), or
+	// of a caller of the API. Empty: it is not repeated.
 	ID string
 	// Name, if any, is that of the signals for the wait. A claim has at most one
 	// open wait of a name: another request for it returns that one.
@@ -38,7 +40,7 @@ func (r Request) wait(claim string, maxTimeout time.Duration) (Wait, error) {
 	switch {
 	case err != nil:
 		return Wait{}, err
-	case r.ID != "" && !idPattern.MatchString(r.ID):
+	case r.ID != "" && !runtime.IsRequestID(r.ID) && !idPattern.MatchString(r.ID):
 		return Wait{}, fmt.Errorf("%w: request_id must be at most 128 letters, digits and . _ : -", ErrInvalid)
 	case !validName(r.Name):
 		return Wait{}, errName

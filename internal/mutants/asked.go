@@ -146,6 +146,18 @@ var askedTwice = []mutation{
 		new:  `if false {`,
 	},
 	{
+		desc: "a request to wait is refused for an ID that the container accepts", test: "TestRequestIDs",
+		file: "wait/request.go",
+		old:  `r.ID != "" && !runtime.IsRequestID(r.ID) &&`,
+		new:  `r.ID != "" &&`,
+	},
+	{
+		desc: "a request's ID has any characters", test: "TestRuntimeContract",
+		file: "runtime/requests.go", pkg: "runtime/fake",
+		old: ` && strings.Trim(text, characters) == ""`,
+		new: ` && strings.Trim(text, characters) != text`,
+	},
+	{
 		desc: "a request that joined a wait begins another one after its end", test: "TestSQLite",
 		file: "store/waitrequests.go",
 		old:  `	if w.Request == "" {`,

@@ -170,7 +170,7 @@ func (c *container) ask(ctx context.Context, r runtime.Request) runtime.Response
 	}
 	c.mu.Unlock()
 	switch {
-	case len(r.Body) > runtime.MaxRequestBody || min(len(r.Name), len(r.ID)) == 0 || len(r.Name) > runtime.MaxRequestName || len(r.ID) > runtime.MaxRequestID:
+	case len(r.Body) > runtime.MaxRequestBody || !runtime.IsRequestName(r.Name) || !runtime.IsRequestID(r.ID):
 		return problem(runtime.ProblemInvalid)
 	case s == nil || s.fence != current:
 		return problem(runtime.ProblemNoClaim)

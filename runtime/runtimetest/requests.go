@@ -233,9 +233,12 @@ func requestLimits(t *testing.T, s *suite) {
 	c.serving(t, 3)
 	for _, tt := range []struct{ id, name, body string }{
 		{"", "x", "{}"}, {"id", "", "{}"}, {strings.Repeat("i", runtime.MaxRequestID+1), "x", "{}"},
-		{"id", strings.Repeat("n", runtime.MaxRequestName+1), "{}"},
+		{"id", strings.Repeat("n", runtime.MaxRequestName+1), "{}"}, {"a:b", "x", "{}"}, {"id", "é", "{}"},
 	} {
 		require.Equal(t, runtime.ProblemInvalid, c.askFails(t, tt.id, tt.name, tt.body), "%q %q", tt.id, tt.name)
+	}
+	for _, id := range []string{".", "_a", "-a", strings.Repeat("Z", runtime.MaxRequestID)} {
+		require.Equal(t, "1\n", c.mustExec(t, "ask", id, "x", "1"))
 	}
 	body, err := json.Marshal(strings.Repeat("<", 10_000)) // of which a command's output is kept
 	require.NoError(t, err)

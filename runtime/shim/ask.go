@@ -2,7 +2,6 @@ package shim
 
 import (
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -57,9 +56,9 @@ func (a *Ask) Invalid() string {
 	switch {
 	case a == nil:
 		return "there is none"
-	case a.ID == "" || len(a.ID) > runtime.MaxRequestID || !isWord(a.ID):
+	case !runtime.IsRequestID(a.ID):
 		return fmt.Sprintf("its ID is not 1 to %d letters, digits and . _ -", runtime.MaxRequestID)
-	case a.Name == "" || len(a.Name) > runtime.MaxRequestName || !isWord(a.Name):
+	case !runtime.IsRequestName(a.Name):
 		return fmt.Sprintf("its name is not 1 to %d letters, digits and . _ -", runtime.MaxRequestName)
 	case len(a.RunID) > maxRunID:
 		return "the ID of its command is too long"
@@ -71,13 +70,6 @@ func (a *Ask) Invalid() string {
 
 // maxRunID bounds the ID of a command, in bytes.
 const maxRunID = 256
-
-// isWord reports whether a text has letters, digits and . _ - only.
-func isWord(text string) bool {
-	return !strings.ContainsFunc(text, func(r rune) bool { return !strings.ContainsRune(wordCharacters, r) })
-}
-
-const wordCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 
 // Rate is how many requests may be sent: Burst at once, and PerSecond after
 // that.
