@@ -83,7 +83,7 @@ type claimIn struct {
 }
 
 func (a *API) claim(ctx context.Context, in *claimIn) (*claimOut, error) {
-	wait := time.Duration(in.Body.Wait)
+	wait := in.Body.Wait.Duration
 	if wait < 0 || wait > maxWait {
 		return nil, invalidf("body.wait: %s is not between 0 and %s", wait, maxWait)
 	}

@@ -3,8 +3,8 @@ package api
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -71,32 +71,45 @@ func splitList(given []string) []string {
 }
 
 // Duration is written as "500ms", "10s" or "5m", or as a number of
-// milliseconds.
-type Duration time.Duration
+// milliseconds. What is neither is refused by Resolve: it knows the field.
+type Duration struct {
+	time.Duration
+	invalid string // what was written instead
+}
 
 // UnmarshalJSON reads either form.
-func (d *Duration) UnmarshalJSON(b []byte) error {
+func (d *Duration) UnmarshalJSON(b []byte) (err error) {
+	*d = Duration{}
 	var text string
-	if err := json.Unmarshal(b, &text); err == nil {
-		parsed, err := time.ParseDuration(text)
-		if err != nil {
-			return fmt.Errorf("%q is not a duration such as 500ms, 10s or 5m", text)
+	if json.Unmarshal(b, &text) == nil {
+		if d.Duration, err = time.ParseDuration(text); err != nil {
+			d.invalid = strconv.Quote(text)
 		}
-		*d = Duration(parsed)
 		return nil
 	}
 	var ms int64
-	if err := json.Unmarshal(b, &ms); err != nil {
-		return fmt.Errorf("a duration is text such as \"10s\", or a whole number of milliseconds")
+	if json.Unmarshal(b, &ms) != nil {
+		d.invalid = string(b)
 	}
 	// Durations are limited to a day, so that the product does not overflow.
 	const maxMS = int64(24 * time.Hour / time.Millisecond)
-	*d = Duration(time.Duration(min(max(ms, -maxMS), maxMS)) * time.Millisecond)
+	d.Duration = time.Duration(min(max(ms, -maxMS), maxMS)) * time.Millisecond
 	return nil
 }
 
+// durationForms is how a duration is written.
+const durationForms = "is not a duration: write it as 500ms, 10s or 5m, or as a whole number of milliseconds"
+
+// Resolve implements huma.ResolverWithPath.
+func (d *Duration) Resolve(_ huma.Context, field *huma.PathBuffer) []error {
+	if d.invalid == "" {
+		return nil
+	}
+	return []error{&huma.ErrorDetail{Location: field.String(), Message: d.invalid + " " + durationForms}}
+}
+
 // MarshalJSON writes the first form.
-func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(d).String()) }
+func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()) }
 
 // Schema describes both forms.
 func (Duration) Schema(huma.Registry) *huma.Schema {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/validation"
 
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/runtime"
@@ -142,6 +143,9 @@ func (a *API) mapErrors(ctx huma.Context, _ string, v any) (any, error) {
 	p.Status = e.Status
 	var details []string
 	for _, d := range e.Errors {
+		if d.Message == validation.MsgExpectedMatchExactlyOneSchema { // only that of Duration has several
+			d.Message = durationForms
+		}
 		p.ValidationErrors = append(p.ValidationErrors, workload.ValidationError{Field: d.Location, Message: d.Message})
 		details = append(details, strings.TrimPrefix(d.Location+": "+d.Message, ": "))
 	}

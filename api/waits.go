@@ -48,7 +48,7 @@ func (a *API) wait(ctx context.Context, in *waitIn) (*waitOut, error) {
 	}
 	b := in.Body
 	w, created, err := a.o.Waits.Start(ctx, in.ID, wait.Request{
-		ID: b.RequestID, Name: b.Name, Type: b.Type, Timeout: time.Duration(b.Timeout), OnTimeout: b.OnTimeout, Context: b.Context,
+		ID: b.RequestID, Name: b.Name, Type: b.Type, Timeout: b.Timeout.Duration, OnTimeout: b.OnTimeout, Context: b.Context,
 	})
 	if err == nil {
 		w, err = a.followWait(ctx, w, d)

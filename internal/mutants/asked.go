@@ -149,7 +149,7 @@ var askedTwice = []mutation{
 		desc: "a request to wait is refused for an ID that the container accepts", test: "TestRequestIDs",
 		file: "wait/request.go",
 		old:  `r.ID != "" && !runtime.IsRequestID(r.ID) &&`,
-		new:  `r.ID != "" &&`,
+		new:  `r.ID != "" && len(r.ID) < 2*runtime.MaxRequestID &&`,
 	},
 	{
 		desc: "a request's ID has any characters", test: "TestRuntimeContract",

@@ -222,6 +222,18 @@ var waits = []mutation{
 		new: `ORDER BY id LIMIT 1`,
 	},
 	{
+		desc: "a field that is not a duration is not named", test: "TestBadRequests",
+		file: "api/page.go",
+		old:  `Location: field.String(), Message`,
+		new:  `Location: "body", Message`,
+	},
+	{
+		desc: "what is neither text nor a number is refused as a schema", test: "TestBadRequests",
+		file: "api/problem.go",
+		old:  `			d.Message = durationForms`,
+		new:  `			_ = durationForms`,
+	},
+	{
 		desc: "lists of waits have what tenants wrote", test: "TestWaitListsOmitContent",
 		file: "api/waits.go",
 		old:  `Limit: in.Limit + 1, NoContent: true,`,
