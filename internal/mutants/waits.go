@@ -222,13 +222,13 @@ var waits = []mutation{
 		new: `ORDER BY id LIMIT 1`,
 	},
 	{
-		desc: "a field that is not a duration is not named", test: "TestBadRequests",
+		desc: "a field that is not a duration is not named", test: "TestDurations",
 		file: "api/page.go",
 		old:  `Location: field.String(), Message`,
 		new:  `Location: "body", Message`,
 	},
 	{
-		desc: "what is neither text nor a number is refused as a schema", test: "TestBadRequests",
+		desc: "what is neither text nor a number is refused as a schema", test: "TestDurations",
 		file: "api/problem.go",
 		old:  `			d.Message = durationForms`,
 		new:  `			_ = durationForms`,
