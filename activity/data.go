@@ -99,13 +99,13 @@ type (
 		Decision    string `json:"decision,omitempty" doc:"After the deadline: abort, retry, extend or escalate."`
 		DurationMS  int64  `json:"duration_ms,omitempty" doc:"How long the tenant waited since the clock started, of an end and of what precedes it."`
 		ExceededMS  int64  `json:"exceeded_ms,omitempty" doc:"How long after the deadline that was."`
-		Iteration   string `json:"iteration,omitempty" doc:"Of the context, as far as 256 characters."`
-		Kind        string `json:"kind" doc:"What the tenant waits for, such as consensus."`
-		Name        string `json:"name,omitempty" doc:"The wait's name."`
-		Phase       string `json:"phase,omitempty" doc:"Of the context, as far as 256 characters."`
+		Iteration   string `json:"iteration,omitempty" doc:"Of the context, as far as 256 characters. It is untrusted."`
+		Kind        string `json:"kind" doc:"What the tenant waits for, such as consensus. It is untrusted."`
+		Name        string `json:"name,omitempty" doc:"The wait's name. It is untrusted."`
+		Phase       string `json:"phase,omitempty" doc:"Of the context, as far as 256 characters. It is untrusted."`
 		Reason      string `json:"reason,omitempty" doc:"Why it ended as it did."`
 		Round       int    `json:"round" doc:"From 1; each extension or retry begins another."`
-		Task        string `json:"task,omitempty" doc:"Of the context, as far as 256 characters."`
+		Task        string `json:"task,omitempty" doc:"Of the context, as far as 256 characters. It is untrusted."`
 		ThresholdMS int64  `json:"threshold_ms" doc:"The timeout of the wait."`
 		TimeoutMS   int64  `json:"timeout_ms" doc:"The time from the event to the deadline where the clock starts; else the timeout of the wait."`
 		Wait        string `json:"wait" doc:"The wait's id."`

@@ -2,6 +2,7 @@ package apitest
 
 import (
 	"context"
+	"log/slog"
 
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
@@ -12,12 +13,12 @@ type publisher struct{ *Backend }
 
 // Publish implements api.Publisher. It has no limits, but the error "publish".
 func (b publisher) Publish(ctx context.Context, claimID string, r publish.Request) (publish.Response, error) {
-	return publish.New(publications(b), publish.Options{}).Publish(ctx, claimID, r)
+	return publish.New(publications(b), publish.Options{Log: slog.New(slog.DiscardHandler)}).Publish(ctx, claimID, r)
 }
 
 // SetActivity implements api.Publisher.
 func (b publisher) SetActivity(ctx context.Context, claimID string, r publish.ActivityRequest) (publish.ActivityResponse, error) {
-	return publish.New(publications(b), publish.Options{Touch: claims(b).Touch}).SetActivity(ctx, claimID, r)
+	return publish.New(publications(b), publish.Options{Touch: claims(b).Touch, Log: slog.New(slog.DiscardHandler)}).SetActivity(ctx, claimID, r)
 }
 
 // publications keeps what is published in the backend.

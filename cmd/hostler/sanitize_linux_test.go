@@ -49,6 +49,10 @@ func TestTerminalIsNotControlled(t *testing.T) {
 				c := client.Claim{Tenant: evil, Warnings: []string{evil}}
 				return r.printResult(w, c, func(w io.Writer) error { return printClaim(w, c, true) })
 			},
+			"event of a wait": func(w io.Writer) error {
+				data := fmt.Appendf(nil, `{"wait":"w","kind":"x","task":%s,"iteration":%s}`, text, text)
+				return r.printEvent(w, client.FollowedEvent{Event: client.Event{Type: "wait.requested", Message: "x", Data: data}})
+			},
 			"event": func(w io.Writer) error {
 				return r.printEvent(w, client.FollowedEvent{Event: client.Event{Message: evil, Tenant: evil, Data: text, Untrusted: true}})
 			},
