@@ -5,20 +5,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/runtime"
 )
 
-// maxRefusal bounds how long a program is not told that its request is not
-// supported. It is far less than for how long it asks again.
-const maxRefusal = 10 * time.Second
-
 // previousVersionCase tests a container of the previous protocol version, which a
 // server has adopted with its claim: everything works but requests, which are
-// refused at once. Neither commands that may send them nor the server fail.
+// refused. Neither commands that may send them nor the server fail.
 func previousVersionCase(t *testing.T, s *suite) {
 	if isUnsupported(t, s.CreatePrevious == nil, "containers of the previous version") {
 		return
@@ -34,9 +29,7 @@ func previousVersionCase(t *testing.T, s *suite) {
 	require.Equal(t, spoken.Oldest, c.recordedProtocol(t, c.id))
 	require.NoError(t, c.rt.Start(t.Context(), c.id, 1))
 
-	served := time.Now()
 	require.ErrorIs(t, c.rt.ServeRequests(t.Context(), c.id, 1, nil), runtime.ErrUnsupported)
-	require.Less(t, time.Since(served), maxRefusal)
 	for _, args := range [][]string{
 		{"claim"}, {"event", "publish", "agent.x"}, {"activity", "idle"}, {"memory", "put", "k", "--data", "1"}, {"memory", "get", "k"},
 		{"wait", "--type", "consensus", "--timeout", "1m"}, {"release"},
@@ -45,12 +38,10 @@ func previousVersionCase(t *testing.T, s *suite) {
 		cmd.Fence, cmd.Requests = 1, func(_ context.Context, r runtime.Request, _ func(runtime.Response)) {
 			t.Errorf("request %q was sent", r.Name)
 		}
-		begin := time.Now()
 		result, err := c.exec(t, cmd)
 		require.NoError(t, err, "%q", args)
 		require.Equal(t, []any{69, ""}, []any{result.ExitCode, result.Stdout.String()}, "%q: %+v", args, result)
 		require.Contains(t, result.Stderr.String(), "an older server has created it", "%q", args)
-		require.Less(t, time.Since(begin), maxRefusal, "%q", args)
 	}
 	require.Equal(t, "still", strings.TrimSpace(c.mustExec(t, "echo", "still")))
 	require.NoError(t, c.rt.Stop(t.Context(), c.id, 2))
