@@ -58,9 +58,6 @@ func (s *Service) SetActivity(ctx context.Context, claimID string, r ActivityReq
 	if err != nil {
 		return ActivityResponse{}, err
 	}
-	if !slices.Contains(publishing(r.Origin), c.State) {
-		return ActivityResponse{}, fmt.Errorf("claim %s is %s: %w", c.ID, c.State, claim.ErrNotActive)
-	}
 	e := r.event(c)
 	earlier, err := s.publishedEarlier(ctx, claimID, r.Origin, e)
 	switch {
@@ -68,6 +65,8 @@ func (s *Service) SetActivity(ctx context.Context, claimID string, r ActivityReq
 		return ActivityResponse{}, err
 	case earlier != nil:
 		return r.changedBy(*earlier), nil
+	case !slices.Contains(publishing(r.Origin), c.State):
+		return ActivityResponse{}, fmt.Errorf("claim %s is %s: %w", c.ID, c.State, claim.ErrNotActive)
 	case !r.changes(c):
 		return s.repeat(ctx, c, r)
 	}

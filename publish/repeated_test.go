@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/claim"
 )
 
 // atOnce is a store of which everything was read before the first request: it is
@@ -143,4 +144,24 @@ func TestIsRepeated(t *testing.T) {
 	for _, other := range []activity.Event{thinks, {Type: "custom.y", Data: []byte("1")}, {Type: "custom.x"}, {Type: "custom.x", Data: []byte("1"), Priority: new(1)}} {
 		require.False(t, IsRepeated(x, other), "%+v", other)
 	}
+}
+
+// A report that is repeated after the end of its claim has its answer, as an event
+// has.
+func TestRepeatedActivityAfterRelease(t *testing.T) {
+	m := newMemory("ann-1")
+	s := m.service(nil)
+	done := ActivityRequest{Activity: "completed", Origin: Origin{ID: "a"}}
+	reported, err := s.SetActivity(t.Context(), "ann-1", done)
+	require.NoError(t, err)
+	m.mu.Lock()
+	c := m.claims["ann-1"]
+	c.State = claim.Released
+	m.claims["ann-1"] = c
+	m.mu.Unlock()
+	repeated, err := s.SetActivity(t.Context(), "ann-1", done)
+	require.NoError(t, err)
+	require.Equal(t, reported, repeated)
+	_, err = s.SetActivity(t.Context(), "ann-1", ActivityRequest{Activity: "idle", Origin: Origin{ID: "b"}})
+	require.ErrorIs(t, err, claim.ErrNotActive)
 }

@@ -96,7 +96,7 @@ func hotQueries() map[string]hotQuery {
 		"wait of a request":     {waitOfRequest, "waits_request (claim=? AND request=?)"},
 		"joined by a request":   {joinOfRequest, "sqlite_autoindex_wait_requests_1 (claim=? AND request=?)"},
 		"what joined a wait":    {countJoins, "wait_requests_wait (wait=?)"},
-		"joined in a minute":    {countWaitsSince, "wait_requests_time (claim=? AND created_at>?)"},
+		"joined in a minute":    {countWaitsSince, "wait_requests_time (claim=? AND created_at>? AND created_at<?)"},
 		"wait by id":            {selectWait, "sqlite_autoindex_waits_1"},
 		"save wait":             {updateWait.text, "sqlite_autoindex_waits_1"},
 		"waits in a minute":     {countWaitsSince, "waits_claim (claim=?)"},

@@ -114,12 +114,13 @@ func (db *DB) lastToPrune(ctx context.Context, r Retention, pruned, last int64) 
 	if live.Valid {
 		end = min(end, live.Int64-1)
 	}
-	var repeatable sql.NullInt64
-	if err := db.read.QueryRowContext(ctx, firstRepeatable, pruned, end, toNanos(repeatableSince())).Scan(&repeatable); err != nil {
+	var first sql.NullInt64
+	since, until := repeatable()
+	if err := db.read.QueryRowContext(ctx, firstRepeatable, pruned, end, since, until).Scan(&first); err != nil {
 		return 0, translateError(err)
 	}
-	if repeatable.Valid {
-		end = repeatable.Int64 - 1
+	if first.Valid {
+		end = first.Int64 - 1
 	}
 	return end, nil
 }

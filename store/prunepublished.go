@@ -22,7 +22,7 @@ const (
 	publishedByAll  = `SELECT seq, time, request <> '' FROM events WHERE untrusted = 1 AND seq > $1 AND seq <= $2 ORDER BY seq LIMIT $3`
 	removePublished = `DELETE FROM events WHERE seq = $1 AND untrusted = 1`
 	// firstRepeatable is the first event whose request may be repeated.
-	firstRepeatable = `SELECT min(seq) FROM events WHERE untrusted = 1 AND seq > $1 AND seq <= $2 AND request <> '' AND time >= $3`
+	firstRepeatable = `SELECT min(seq) FROM events WHERE untrusted = 1 AND seq > $1 AND seq <= $2 AND request <> '' AND time BETWEEN $3 AND $4`
 	// undelivered are the published events that are still to be delivered.
 	undelivered     = `SELECT DISTINCT seq FROM deliveries WHERE ` + liveDelivery + ` AND priority <= $1`
 	passedByCursors = `SELECT COALESCE((SELECT min(seq) FROM cursors), (SELECT last FROM log WHERE id = 1))`
@@ -47,7 +47,8 @@ type PublishedRetention struct {
 // may be called again at any time, and may be interrupted at any time. It returns
 // how many it has removed.
 func (db *DB) PrunePublished(ctx context.Context, r PublishedRetention) (removed int64, err error) {
-	p := publishedPruner{db: db, repeatable: toNanos(repeatableSince())}
+	p := publishedPruner{db: db}
+	p.repeatableSince, p.repeatableUntil = repeatable()
 	found, err := db.hasRow(ctx, anyPublished)
 	if err == nil && found {
 		if err = p.prepare(ctx); err == nil {
@@ -63,9 +64,13 @@ func (db *DB) PrunePublished(ctx context.Context, r PublishedRetention) (removed
 	return p.removed, nil
 }
 
-// repeatableSince returns the time since which requests may be repeated. What they
-// have published is kept, so that they are recognised.
-func repeatableSince() time.Time { return time.Now().Add(-publish.RequestRetention) }
+// repeatable returns the times between which an event was published whose request may
+// be repeated: it is kept, so that the request is recognised. One from the future was
+// published by a clock that was ahead, and is not kept until that time.
+func repeatable() (since, until int64) {
+	now := time.Now()
+	return toNanos(now.Add(-publish.RequestRetention)), toNanos(now.Add(publish.RequestRetention))
+}
 
 // removeAllowances removes those that nothing has used since a time, unless their
 // claims are live.
@@ -91,9 +96,10 @@ type publishedPruner struct {
 	db     *DB
 	passed int64          // by all cursors
 	needed map[int64]bool // events that are still to be delivered
-	// repeatable is the time since which requests may be repeated.
-	repeatable int64
-	removed    int64
+	// Of events between these times, the requests may be repeated.
+	repeatableSince, repeatableUntil int64
+
+	removed int64
 }
 
 // publishedEvent is what a pruner reads of an event.
@@ -104,7 +110,7 @@ type publishedEvent struct {
 
 // mayRemove reports whether an event is from before a time and not needed any more.
 func (p *publishedPruner) mayRemove(e publishedEvent, before int64) bool {
-	isRepeatable := e.hasRequest && e.time >= p.repeatable
+	isRepeatable := e.hasRequest && e.time >= p.repeatableSince && e.time <= p.repeatableUntil
 	return e.time < before && !p.needed[e.seq] && !isRepeatable
 }
 

@@ -74,7 +74,12 @@ const (
 
 // RunStarted adds a record in state Running, with hook.started.
 func (db *DB) RunStarted(ctx context.Context, r hooks.Run) error {
-	err := db.writer.update(ctx, func(t *tx) error { return startRun(t, r) })
+	err := db.writer.update(ctx, func(t *tx) error {
+		if err := checkNotEnded(t, r); err != nil {
+			return err
+		}
+		return addRunning(t, r)
+	})
 	if err != nil {
 		return fmt.Errorf("record the start of run %s attempt %d: %w", r.ID, r.Attempt, err)
 	}
@@ -107,13 +112,17 @@ func (db *DB) RunEnded(ctx context.Context, r hooks.Run) error {
 	return nil
 }
 
-// RunFollowed is RunEnded and RunStarted in one transaction.
+// RunFollowed is RunEnded and RunStarted in one transaction. It locks the claim, or
+// the container, before the run, as the end of those does.
 func (db *DB) RunFollowed(ctx context.Context, ended, started hooks.Run) error {
 	err := db.writer.update(ctx, func(t *tx) error {
+		if err := checkNotEnded(t, started); err != nil {
+			return err
+		}
 		if err := closeRun(t, ended); err != nil {
 			return err
 		}
-		return startRun(t, started)
+		return addRunning(t, started)
 	})
 	if err != nil {
 		return fmt.Errorf("record the end of run %s and the start of run %s: %w", ended.ID, started.ID, err)
@@ -121,12 +130,9 @@ func (db *DB) RunFollowed(ctx context.Context, ended, started hooks.Run) error {
 	return nil
 }
 
-// startRun adds the record of an attempt that may start.
-func startRun(t *tx, r hooks.Run) error {
+// addRunning adds the record of an attempt that starts.
+func addRunning(t *tx, r hooks.Run) error {
 	r.State, r.EndedAt = hooks.Running, nil
-	if err := checkNotEnded(t, r); err != nil {
-		return err
-	}
 	return addRun(t, r)
 }
 

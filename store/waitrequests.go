@@ -19,9 +19,10 @@ const (
 	joinOfRequest = `SELECT wait, digest FROM wait_requests WHERE claim = $1 AND request = $2`
 	addJoin       = `INSERT INTO wait_requests (claim, request, wait, digest, created_at) VALUES ($1, $2, $3, $4, $5)`
 	countJoins    = `SELECT count(*) FROM wait_requests WHERE wait = $1`
-	// countWaitsSince counts what began a wait of a claim, or joined one.
-	countWaitsSince = `SELECT count(*) + (SELECT count(*) FROM wait_requests WHERE claim = $1 AND created_at > $2)
-		FROM waits WHERE claim = $1 AND created_at > $2`
+	// countWaitsSince counts what began a wait of a claim, or joined one, but not by a
+	// clock that was ahead.
+	countWaitsSince = `SELECT count(*) + (SELECT count(*) FROM wait_requests WHERE claim = $1 AND created_at BETWEEN $2 AND $3)
+		FROM waits WHERE claim = $1 AND created_at BETWEEN $2 AND $3`
 )
 
 // waitOfEarlier returns the wait that an earlier request with the ID of this one
@@ -71,7 +72,7 @@ func joinWait(t *tx, w, open wait.Wait, now time.Time) error {
 
 // checkWaitRate returns an error if the claim has begun and joined too many waits.
 func checkWaitRate(t *tx, claim string, now time.Time) error {
-	recent, err := scanNumber(t.query(countWaitsSince, claim, toNanos(now.Add(-time.Minute))))
+	recent, err := scanNumber(t.query(countWaitsSince, claim, toNanos(now.Add(-time.Minute)), toNanos(now.Add(time.Minute))))
 	if err == nil && recent >= wait.MaxPerMinute {
 		err = fmt.Errorf("%w: the claim began or joined %d waits in a minute", wait.ErrTooMany, recent)
 	}

@@ -243,4 +243,36 @@ var askedTwice = []mutation{
 		old:  `Add(-publish.RequestRetention)`,
 		new:  `Add(-10 * publish.RequestRetention)`,
 	},
+	{
+		desc: "a report that is repeated after the end of its claim is refused", test: "TestRepeatedActivityAfterRelease",
+		file: "publish/activity.go",
+		old: `	case earlier != nil:
+		return r.changedBy(*earlier), nil
+	case !slices.Contains(publishing(r.Origin), c.State):
+		return ActivityResponse{}, fmt.Errorf("claim %s is %s: %w", c.ID, c.State, claim.ErrNotActive)
+`,
+		new: `	case !slices.Contains(publishing(r.Origin), c.State):
+		return ActivityResponse{}, fmt.Errorf("claim %s is %s: %w", c.ID, c.State, claim.ErrNotActive)
+	case earlier != nil:
+		return r.changedBy(*earlier), nil
+`,
+	},
+	{
+		desc: "an event of a clock that was ahead is kept until then", test: "TestRetentionAfterClockWasSetBack",
+		file: "store/prunepublished.go",
+		old:  `time BETWEEN $3 AND $4`,
+		new:  `time >= $3 AND $4 <> 0`,
+	},
+	{
+		desc: "a surplus event of a clock that was ahead is kept until then", test: "TestRetentionAfterClockWasSetBack",
+		file: "store/prunepublished.go",
+		old:  ` && e.time <= p.repeatableUntil`,
+		new:  ``,
+	},
+	{
+		desc: "a clock that was set back has a claim refused waits", test: "TestWaitRateAfterClockWasSetBack",
+		file: "store/waitrequests.go",
+		old:  `FROM waits WHERE claim = $1 AND created_at BETWEEN $2 AND $3`,
+		new:  `FROM waits WHERE claim = $1 AND created_at >= $2`,
+	},
 }

@@ -45,9 +45,9 @@ var hookTrails = []mutation{
 	{
 		desc: "a run that may not start leaves the end of the one before", test: "TestSQLite",
 		file: "store/runs.go",
-		old: `		return startRun(t, started)
+		old: `		return addRunning(t, started)
 `,
-		new: `		_ = startRun(t, started)
+		new: `		_ = addRunning(t, started)
 		return nil
 `,
 	},
@@ -57,5 +57,23 @@ var hookTrails = []mutation{
 		old: `		c.end(ctx, ended)
 		c.begin(started)`,
 		new: `		c.end(ctx, ended)`,
+	},
+	{
+		desc: "the end of a claim and that of a run wait for each other", test: "TestRunFollowedLocksClaimFirst",
+		file: "store/runs.go",
+		old: `		if err := checkNotEnded(t, started); err != nil {
+			return err
+		}
+		if err := closeRun(t, ended); err != nil {
+			return err
+		}
+`,
+		new: `		if err := closeRun(t, ended); err != nil {
+			return err
+		}
+		if err := checkNotEnded(t, started); err != nil {
+			return err
+		}
+`,
 	},
 }
