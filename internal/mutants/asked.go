@@ -178,7 +178,7 @@ var askedTwice = []mutation{
 	{
 		desc: "the requests that join waits are not counted", test: "TestSQLite",
 		file: "store/waitrequests.go",
-		old:  `FROM wait_requests WHERE claim = $1 AND created_at > $2)`,
+		old:  `FROM wait_requests WHERE claim = $1 AND created_at BETWEEN $2 AND $3)`,
 		new:  `FROM wait_requests WHERE claim = $1 AND created_at < 0)`,
 	},
 	{
@@ -234,7 +234,7 @@ var askedTwice = []mutation{
 	{
 		desc: "a request is not recognised after old events were removed", test: "TestSQLite",
 		file: "store/prune.go",
-		old:  `	if repeatable.Valid {`,
+		old:  `	if first.Valid {`,
 		new:  `	if false {`,
 	},
 	{

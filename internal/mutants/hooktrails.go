@@ -76,4 +76,10 @@ var hookTrails = []mutation{
 		}
 `,
 	},
+	{
+		desc: "the end of a hook is recorded after a later one was skipped, in the model", test: "TestRecordsOfPointsModel",
+		file: "hooks/runner/point.go",
+		old:  `if reason != "" || len(prior[i]) > 0 {`,
+		new:  `if false {`,
+	},
 }
