@@ -126,6 +126,9 @@ func (db *DB) startWait(t *tx, w wait.Wait) (_ wait.Wait, created bool, err erro
 			return known, false, err
 		}
 	}
+	if w.Refused != nil {
+		return w, false, w.Refused
+	}
 	if c.State != claim.Active {
 		return w, false, fmt.Errorf("%w: it is %s", claim.ErrNotActive, c.State)
 	}

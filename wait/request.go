@@ -34,7 +34,9 @@ var (
 	typePattern = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
 )
 
-// wait returns the record of the wait that the request begins.
+// wait returns the record of the wait that the request begins. A request with an ID
+// may be a repeated one of a server that permitted more: that its timeout is too great
+// is for the store to judge.
 func (r Request) wait(claim string, maxTimeout time.Duration) (Wait, error) {
 	context, err := compactJSON("context", r.Context)
 	switch {
@@ -46,15 +48,20 @@ func (r Request) wait(claim string, maxTimeout time.Duration) (Wait, error) {
 		return Wait{}, errName
 	case !typePattern.MatchString(r.Type):
 		return Wait{}, fmt.Errorf("%w: type must be a lower-case word such as consensus", ErrInvalid)
-	case r.Timeout < time.Millisecond || r.Timeout > maxTimeout:
-		return Wait{}, fmt.Errorf("%w: timeout %s is not between 1ms and %s", ErrInvalid, r.Timeout, maxTimeout)
 	case r.OnTimeout != "" && !slices.Contains(Decisions(), r.OnTimeout):
 		return Wait{}, fmt.Errorf("%w: on_timeout must be abort, retry, extend or escalate", ErrInvalid)
 	}
-	return Wait{
+	w := Wait{
 		ID: newID(), Claim: claim, Request: r.ID, Name: r.Name, Type: r.Type,
 		TimeoutMS: r.Timeout.Milliseconds(), OnTimeout: r.OnTimeout, Context: context,
-	}, nil
+	}
+	if r.Timeout < time.Millisecond || r.Timeout > maxTimeout {
+		w.Refused = fmt.Errorf("%w: timeout %s is not between 1ms and %s", ErrInvalid, r.Timeout, maxTimeout)
+	}
+	if r.ID == "" {
+		return w, w.Refused
+	}
+	return w, nil
 }
 
 // Digest identifies what is requested: two requests with the same ID are the same if

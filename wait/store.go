@@ -13,9 +13,10 @@ type Store interface {
 	// StartWait adds a wait, unless its claim has one with the same request, or an
 	// open one of the same name and type, which the request joins: that one is returned
 	// then, with created false. A request that began or joined a wait returns it also
-	// after its end, and one with its ID and another Digest is ErrOtherRequest. If no
-	// hooks run before its clock, the clock starts at once. It takes a kept signal as
-	// UpdateWait does. A claim that is not active is claim.ErrNotActive.
+	// after its end, and one with its ID and another Digest is ErrOtherRequest. Any other
+	// one returns its Refused, if that is set. If no hooks run before its clock, the clock
+	// starts at once. It takes a kept signal as UpdateWait does. A claim that is not active
+	// is claim.ErrNotActive.
 	StartWait(ctx context.Context, w Wait) (_ Wait, created bool, err error)
 	// UpdateWait changes a wait, and makes this server its owner. If the wait is
 	// then Waiting and a signal of its name is kept, it takes the oldest one. The end

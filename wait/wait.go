@@ -134,6 +134,9 @@ type Wait struct {
 	Points []hooks.Point `json:"-"`
 	// Owner is the server that changed it last.
 	Owner string `json:"-"`
+	// Refused is why its request may begin no wait and join none, unless it did before.
+	// It is not recorded.
+	Refused error `json:"-"`
 }
 
 // Timeout returns the timeout of a round.

@@ -275,4 +275,22 @@ var askedTwice = []mutation{
 		old:  `FROM waits WHERE claim = $1 AND created_at BETWEEN $2 AND $3`,
 		new:  `FROM waits WHERE claim = $1 AND created_at >= $2`,
 	},
+	{
+		desc: "a repeated request to wait is refused by a server that permits shorter timeouts", test: "TestRepeatedAfterLowerMaxTimeout",
+		file: "wait/request.go",
+		old:  `	if r.ID == "" {`,
+		new:  `	if w.Refused != nil {`,
+	},
+	{
+		desc: "a wait is as long as its request has it", test: "TestRepeatedAfterLowerMaxTimeout",
+		file: "wait/request.go",
+		old:  ` || r.Timeout > maxTimeout {`,
+		new:  ` {`,
+	},
+	{
+		desc: "a refused request joins a wait", test: "TestSQLite",
+		file: "store/waits.go",
+		old:  `	if w.Refused != nil {`,
+		new:  `	if w.Refused != nil && w.Name == "" {`,
+	},
 }

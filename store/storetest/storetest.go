@@ -165,6 +165,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"memory that is no longer shared", memoryUnshared},
 		{"wait begins, once", waitBegins},
 		{"request that joined a wait returns it after its end", waitIsJoined},
+		{"refused request begins no wait and joins none", waitIsRefused},
 		{"requests that join waits are limited", waitJoinLimits},
 		{"requests that joined a wait end with it", waitJoinsEnd},
 		{"requests join a wait that ends", func(t *testing.T, s Store) { JoinWaits(t, s) }},

@@ -67,6 +67,33 @@ func waitIsJoined(t *testing.T, s Store) {
 	require.ErrorIs(t, err, claim.ErrNotActive)
 }
 
+// A request that is refused begins no wait and joins none, but one that did before
+// returns its wait.
+func waitIsRefused(t *testing.T, s Store) {
+	c := claimWithContainer(t, s, "ada")
+	refused := func(name, request string) wait.Wait {
+		w := newJoin(c, name, request)
+		w.Refused = wait.ErrInvalid
+		return w
+	}
+	w := startWait(t, s, newJoin(c, "a", "first"))
+	joinWait(t, s, newJoin(c, "a", "second"), w)
+	for _, request := range []string{"first", "second"} {
+		joinWait(t, s, refused("a", request), w)
+		_, _, err := s.StartWait(t.Context(), refused("b", request))
+		require.ErrorIs(t, err, wait.ErrOtherRequest)
+	}
+	for _, name := range []string{"a", "b"} {
+		for _, request := range []string{"third", ""} {
+			_, _, err := s.StartWait(t.Context(), refused(name, request))
+			require.ErrorIs(t, err, wait.ErrInvalid)
+		}
+	}
+	require.Equal(t, 1, openWaits(t, s, c))
+	mustUpdateClaim(t, s, releasingTransition(c.ID))
+	require.Equal(t, wait.Cancelled, joinWait(t, s, refused("a", "second"), w).State)
+}
+
 // What joins a wait is limited, and counts as what begins one. A request that is
 // repeated counts for nothing.
 func waitJoinLimits(t *testing.T, s Store) {
