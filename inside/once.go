@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,13 +14,14 @@ import (
 
 // What is kept of requests that must not be done twice.
 const (
-	maxOnce     = 64              // of a claim
+	maxOnce     = 64              // of a claim, and those in progress, which are few
 	onceTimeout = 2 * time.Minute // longer than a program asks for
 )
 
 // once does each request of a claim once on this server: a program that has lost
 // the answer sends it again. The database recognises a repeated request as well, of
-// any server; here it is recognised before the limits count it a second time.
+// any server; here it is recognised before the limits count it a second time, and
+// while the first one is in progress.
 type once struct {
 	// mu guards claims.
 	mu     sync.Mutex
@@ -95,8 +97,21 @@ func (o *once) begin(c Caller, content [sha256.Size]byte) (a *attempt, isNew boo
 	if o.claims == nil {
 		o.claims = make(map[string][]*attempt)
 	}
-	o.claims[c.Claim] = kept[max(0, len(kept)-maxOnce):]
+	if i := slices.IndexFunc(kept, (*attempt).isDone); i >= 0 && len(kept) > maxOnce {
+		kept = slices.Delete(kept, i, i+1)
+	}
+	o.claims[c.Claim] = kept
 	return a, isNew
+}
+
+// isDone reports whether the response is set.
+func (a *attempt) isDone() bool {
+	select {
+	case <-a.done:
+		return true
+	default:
+		return false
+	}
 }
 
 // forget drops what is kept of a claim that has ended.

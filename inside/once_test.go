@@ -4,13 +4,17 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/runtime"
@@ -76,6 +80,60 @@ func TestServiceDoesOnce(t *testing.T) {
 	require.Equal(t, "2", string(handle(t, s, "k1", runtime.Request{ID: "r2", Name: "count", Body: []byte("{}"), Fence: 5}).Body))
 	s.Forget("c1")
 	require.Equal(t, "3", string(handle(t, s, "k1", runtime.Request{ID: "r", Name: "count", Body: []byte("{}"), Fence: 5}).Body))
+}
+
+// A request that is repeated while the first one is in progress waits for its response,
+// however many others are done in the meantime.
+func TestRequestInProgressIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var o once
+		calls := 0
+		do := func(request string, d time.Duration) runtime.Response {
+			return o.do(t.Context(), Caller{Claim: "c1", Request: request}, contentOf(runtime.Request{}), func() runtime.Response {
+				calls++
+				<-time.After(d)
+				return runtime.Response{Body: []byte(request)}
+			})
+		}
+		do("before", 0)
+		go do("first", time.Second)
+		synctest.Wait()
+		for n := range 3 * maxOnce {
+			do(fmt.Sprint("other", n), 0)
+			require.LessOrEqual(t, len(o.claims["c1"]), maxOnce)
+		}
+		before := calls
+		require.Equal(t, "first", string(do("first", time.Second).Body))
+		require.Equal(t, before, calls)
+		do("before", 0)
+		require.Equal(t, before+1, calls, "it is not kept any more")
+	})
+}
+
+// A request of a hook is done once, too, also while the first one is in progress. One
+// of another hook is another one.
+func TestRequestOfHookIsDoneOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestService(nil)
+		var calls atomic.Int64
+		s.requests["count"] = Request{Name: "count", Once: true, HooksMay: true, Handle: Of(func(context.Context, Caller, struct{}) (int64, error) {
+			<-time.After(time.Second)
+			return calls.Add(1), nil
+		})}
+		hook, other := s.OfHook("c2", "k2"), s.OfHook("c2", "k2")
+		ask := func(hook runtime.RequestHandler) (body string) {
+			hook(t.Context(), runtime.Request{ID: "r", Name: "count", Body: []byte("{}"), Fence: 5}, func(r runtime.Response) { body = string(r.Body) })
+			return body
+		}
+		var all sync.WaitGroup
+		for range 3 {
+			all.Go(func() { assert.Equal(t, "1", ask(hook)) })
+		}
+		all.Wait()
+		require.Equal(t, "1", ask(hook))
+		require.Equal(t, "2", ask(other))
+		require.Empty(t, s.once.claims, "nothing is kept of a claim without a session")
+	})
 }
 
 // A request with the ID of another one is refused: it is not done, and the response of

@@ -124,15 +124,16 @@ func describeCaller(_ context.Context, c Caller, _ struct{}) (Identity, error) {
 // Handle answers a request of a container with an active claim. It is the handler of
 // its sessions.
 func (s *Service) Handle(ctx context.Context, container string, r runtime.Request, respond func(runtime.Response)) {
-	s.handle(ctx, asker{container: container, states: []claim.State{claim.Active}}, r, respond)
+	s.handle(ctx, asker{container: container, states: []claim.State{claim.Active}, once: &s.once}, r, respond)
 }
 
 // OfHook returns the handler of the requests of one command: that of a hook of a
 // claim that is pending or releasing, of which no other process may ask.
 func (s *Service) OfHook(id, container string) runtime.RequestHandler {
+	by := asker{claim: id, container: container, states: []claim.State{claim.Pending, claim.Releasing}, once: new(once)}
 	return func(ctx context.Context, r runtime.Request, respond func(runtime.Response)) {
 		r.FromHook = true
-		s.handle(ctx, asker{claim: id, container: container, states: []claim.State{claim.Pending, claim.Releasing}}, r, respond)
+		s.handle(ctx, by, r, respond)
 	}
 }
 
@@ -141,6 +142,7 @@ type asker struct {
 	claim     string // "": that of the container
 	container string
 	states    []claim.State // of the claim
+	once      *once         // what is kept of the requests
 }
 
 // handle answers a request.
@@ -160,8 +162,8 @@ func (s *Service) handle(ctx context.Context, by asker, r runtime.Request, respo
 		respond(s.problemOf(ctx, err))
 		return
 	}
-	if row.Once && by.claim == "" { // nothing is kept of a claim without a session
-		respond(s.once.do(ctx, caller, contentOf(r), func() runtime.Response {
+	if row.Once {
+		respond(by.once.do(ctx, caller, contentOf(r), func() runtime.Response {
 			response, err := row.Handle(ctx, caller, r.Body, nil)
 			if err != nil {
 				return s.problemOf(ctx, err)

@@ -293,4 +293,16 @@ var askedTwice = []mutation{
 		old:  `	if w.Refused != nil {`,
 		new:  `	if w.Refused != nil && w.Name == "" {`,
 	},
+	{
+		desc: "a request in progress is forgotten because of many others", test: "TestRequestInProgressIsKept",
+		file: "inside/once.go",
+		old:  `slices.IndexFunc(kept, (*attempt).isDone)`,
+		new:  `0`,
+	},
+	{
+		desc: "a repeated request of a hook is done twice", test: "TestRequestOfHookIsDoneOnce",
+		file: "inside/service.go",
+		old:  `	if row.Once {`,
+		new:  `	if row.Once && by.claim == "" {`,
+	},
 }
