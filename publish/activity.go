@@ -59,15 +59,16 @@ func (s *Service) SetActivity(ctx context.Context, claimID string, r ActivityReq
 		return ActivityResponse{}, err
 	}
 	e := r.event(c)
-	earlier, err := s.publishedEarlier(ctx, claimID, r.Origin, e)
-	switch {
-	case err != nil:
-		return ActivityResponse{}, err
-	case earlier != nil:
-		return r.changedBy(*earlier), nil
-	case !slices.Contains(publishing(r.Origin), c.State):
-		return ActivityResponse{}, fmt.Errorf("claim %s is %s: %w", c.ID, c.State, claim.ErrNotActive)
-	case !r.changes(c):
+	if isActive := slices.Contains(publishing(r.Origin), c.State); !isActive || !r.changes(c) {
+		earlier, err := s.publishedEarlier(ctx, claimID, r.Origin, e)
+		switch {
+		case err != nil:
+			return ActivityResponse{}, err
+		case earlier != nil:
+			return r.changedBy(*earlier), nil
+		case !isActive:
+			return ActivityResponse{}, fmt.Errorf("claim %s is %s: %w", c.ID, c.State, claim.ErrNotActive)
+		}
 		return s.repeat(ctx, c, r)
 	}
 	res, err := s.change(ctx, Publication{
@@ -79,9 +80,9 @@ func (s *Service) SetActivity(ctx context.Context, claimID string, r ActivityReq
 			}
 			return e, isChanged
 		},
-	}, Size(e))
+	}, e)
 	if err != nil {
-		if errors.Is(err, claim.ErrNotActive) || errors.Is(err, claim.ErrClaimNotFound) || isLimit(err) {
+		if errors.Is(err, claim.ErrNotActive) || errors.Is(err, claim.ErrClaimNotFound) || errors.Is(err, ErrInvalid) || isLimit(err) {
 			return ActivityResponse{}, err
 		}
 		_, touchErr := s.o.Touch(ctx, claimID) // that it is not stored does not make a tenant idle
@@ -97,7 +98,7 @@ func (r ActivityRequest) check() error {
 	if !slices.Contains(Activities(), r.Activity) {
 		return fmt.Errorf("%w: unknown activity %.100q: it is one of %s", ErrInvalid, r.Activity, strings.Join(Activities(), ", "))
 	}
-	return errors.Join(checkText("tool", r.Tool, maxTool), checkText("task", r.Task, maxTask))
+	return errors.Join(r.Origin.check(), checkText("tool", r.Tool, maxTool), checkText("task", r.Task, maxTask))
 }
 
 // changes reports whether a claim has another activity on record.

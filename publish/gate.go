@@ -28,29 +28,63 @@ type gateEntry struct {
 	allowance Allowance
 	pending   int64 // dropped events that are not in the allowance
 	reported  bool  // the first dropped event was
+	// lookups is how many refused requests were looked up: no more than events are
+	// permitted.
+	lookups time.Time
 }
 
 // minSweep is the number of claims and tenants that are kept in any case.
 const minSweep = 1024
 
 // enter returns nil if an event of a size may have room, else the error. The
-// caller calls leave when the change is made.
-func (g *gate) enter(id string, size int, now time.Time) *LimitError {
+// caller calls leave when the change is made. If there is no room for a request that
+// is not known to be new, it may be a repeated one: it is neither admitted nor
+// dropped. The caller finds out, and enters again.
+func (g *gate) enter(id string, size int, now time.Time, isNew bool) (limit *LimitError, mayBeRepeated bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	c := g.entry(id)
-	if c.waiting >= maxWaiting {
-		return c.drop(id, "claim", eventInterval)
+	of, wait := "claim", eventInterval
+	if c.waiting < maxWaiting {
+		byClaim, byTenant := c.allowance, g.tenants[c.tenant]
+		if wait = byClaim.Take(now, size); wait == 0 {
+			of, wait = "tenant", byTenant.Take(now, size)
+		}
 	}
-	of, byTenant := c.allowance, g.tenants[c.tenant]
-	if wait := of.Take(now, size); wait > 0 {
-		return c.drop(id, "claim", wait)
+	switch {
+	case wait == 0:
+		c.waiting++
+		return nil, false
+	case !isNew:
+		return nil, true
 	}
-	if wait := byTenant.Take(now, size); wait > 0 {
-		return c.drop(id, "tenant", wait)
+	return c.drop(id, of, wait), false
+}
+
+// turn returns after how long a refused request of a claim may be looked up.
+func (g *gate) turn(id string, now time.Time) time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c := g.claims[id]
+	if c == nil { // it has ended since
+		return 0
 	}
-	c.waiting++
-	return nil
+	c.lookups = within(c.lookups, now).Add(eventInterval)
+	return c.lookups.Sub(now) - burst
+}
+
+// dropping returns the claims of which events were dropped or may be, with their
+// tenants.
+func (g *gate) dropping() map[string]string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	all := map[string]string{}
+	for id, c := range g.claims {
+		if c.waiting > 0 || c.pending > 0 || c.allowance.Dropped > 0 {
+			all[id] = c.tenant
+		}
+	}
+	return all
 }
 
 // leave is called for each enter that returned nil.

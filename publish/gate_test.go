@@ -15,6 +15,14 @@ import (
 	"github.com/hostler/hostler/claim"
 )
 
+// enter has the gate admit a change.
+func enter(t *testing.T, g *gate, id string, now time.Time) {
+	t.Helper()
+	limit, mayBeRepeated := g.enter(id, 1, now, false)
+	require.Nil(t, limit)
+	require.False(t, mayBeRepeated)
+}
+
 // Two claims of a tenant that publish on two servers read the clock in one order
 // and use the tenant's allowance in the other one. That is no new burst.
 func TestAllowanceOfEarlierTime(t *testing.T) {
@@ -37,8 +45,8 @@ func TestFirstDropIsReportedOnce(t *testing.T) {
 	g.update(Result{Claim: claim.Claim{ID: "c", Tenant: "t"}, Now: now, ByClaim: full}, now)
 	reported := 0
 	for range 10 {
-		limit, ok := errors.AsType[*LimitError](error(g.enter("c", 1, now)))
-		require.True(t, ok)
+		limit, _ := g.enter("c", 1, now, true)
+		require.NotNil(t, limit)
 		if limit.isFirst {
 			reported++
 		}
@@ -116,15 +124,15 @@ func TestDroppedSurvivesSweep(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	var g gate
 	known := Result{Claim: claim.Claim{ID: "c", Tenant: "t"}, Now: now}
-	require.Nil(t, g.enter("c", 1, now))
+	enter(t, &g, "c", now)
 	g.update(known, now)
 	g.leave("c")
 	require.EqualValues(t, 1, g.drop("c", "claim", time.Second).Dropped)
-	require.Nil(t, g.enter("c", 1, now))
+	enter(t, &g, "c", now)
 	n := g.takeDropped("c")
 	require.EqualValues(t, 1, n)
 	g.sweepAt = 0
-	require.Nil(t, g.enter("d", 1, now))
+	enter(t, &g, "d", now)
 	g.update(Result{Claim: claim.Claim{ID: "d", Tenant: "t"}, Now: now}, now)
 	g.leave("d")
 	g.addDropped("c", n)
@@ -145,7 +153,7 @@ func TestGateRace(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for i := range 200 {
-				if g.enter("c", 1, now) != nil {
+				if limit, _ := g.enter("c", 1, now, true); limit != nil {
 					continue
 				}
 				n := g.takeDropped("c")

@@ -60,12 +60,12 @@ func (m *memory) Publish(_ context.Context, p Publication) (Result, error) {
 	if !ok {
 		return Result{}, claim.ErrClaimNotFound
 	}
-	if !slices.Contains(p.States, c.State) {
-		return Result{}, claim.ErrNotActive
-	}
 	now := time.Now().Add(m.ahead)
 	e, isChanged := p.Change(&c, time.Now())
 	earlier, err := m.earlier(p.Claim, p.ID, e)
+	if earlier == nil && err == nil && !slices.Contains(p.States, c.State) {
+		err = claim.ErrNotActive
+	}
 	if err != nil || earlier != nil || !isChanged {
 		return Result{Claim: m.claims[p.Claim], Event: earlier, Now: now}, err
 	}

@@ -48,11 +48,11 @@ type Store interface {
 	// Publish makes one change, as Publication specifies, and returns the record of
 	// the claim and the allowances after it.
 	//
-	// A claim that is in none of the states is claim.ErrNotActive. A request with the
-	// ID of an event of the claim changes nothing, and returns that event, or
-	// ErrOtherRequest if it does not request that one (IsRepeated). An event for
-	// which an allowance has no room is *LimitError: then nothing is changed, and
-	// the result has the allowances.
+	// A request with the ID of an event of the claim changes nothing, and returns that
+	// event, or ErrOtherRequest if it does not request that one (IsRepeated), whatever
+	// has changed since. A claim that is in none of the states is claim.ErrNotActive. An
+	// event for which an allowance has no room is *LimitError: then nothing is changed,
+	// and the result has the allowances.
 	Publish(ctx context.Context, p Publication) (Result, error)
 	// PublishedEarlier returns the event of the claim that has the ID of a request
 	// for e, nil if there is none, or ErrOtherRequest as Publish does. It returns each
@@ -106,6 +106,14 @@ type Origin struct {
 	Run      string
 }
 
+// check returns an error if the ID is too long.
+func (o Origin) check() error {
+	if len(o.ID) > maxID {
+		return fmt.Errorf("%w: the id of the request has %d bytes, more than %d", ErrInvalid, len(o.ID), maxID)
+	}
+	return nil
+}
+
 // Request publishes an event.
 type Request struct {
 	Type     string          `json:"type" minLength:"1" maxLength:"128" doc:"Lower-case words with dots between them. What begins with neither agent. nor custom. is recorded as custom.TYPE." example:"agent.task_completed"`
@@ -156,29 +164,21 @@ func (s *Service) Publish(ctx context.Context, claimID string, r Request) (Respo
 	if err != nil {
 		return Response{}, err
 	}
-	published, err := s.publishedEarlier(ctx, claimID, r.Origin, e)
-	if err == nil && published == nil {
-		var res Result
-		res, err = s.change(ctx, Publication{
-			Claim: claimID, Origin: r.Origin,
-			Change: func(*claim.Claim, time.Time) (activity.Event, bool) { return e, true },
-		}, Size(e))
-		published = res.Event
-	}
+	res, err := s.change(ctx, Publication{
+		Claim: claimID, Origin: r.Origin,
+		Change: func(*claim.Claim, time.Time) (activity.Event, bool) { return e, true },
+	}, e)
 	if err != nil {
 		return Response{}, err
 	}
-	return Response{Type: e.Type, Priority: *e.Priority, Time: published.Time, Untrusted: true}, nil
+	return Response{Type: e.Type, Priority: *e.Priority, Time: res.Event.Time, Untrusted: true}, nil
 }
 
 // publishedEarlier returns the event that the same request has published, or nil. It
-// is asked before anything else refuses or answers the request: what has happened
-// since the first one is of no account.
+// is asked before anything but the store refuses or answers the request: what has
+// happened since the first one is of no account.
 func (s *Service) publishedEarlier(ctx context.Context, claimID string, o Origin, e activity.Event) (*activity.Event, error) {
-	switch {
-	case len(o.ID) > maxID:
-		return nil, fmt.Errorf("%w: the id of the request has %d bytes, more than %d", ErrInvalid, len(o.ID), maxID)
-	case o.ID == "":
+	if o.ID == "" {
 		return nil, nil
 	}
 	return s.store.PublishedEarlier(ctx, claimID, o.ID, e)
@@ -187,7 +187,10 @@ func (s *Service) publishedEarlier(ctx context.Context, claimID string, o Origin
 // newEvent returns the event of a request, without what is of the claim.
 func newEvent(r Request) (activity.Event, error) {
 	var e activity.Event
-	var err error
+	err := r.Origin.check()
+	if err != nil {
+		return e, err
+	}
 	if e.Type, err = activity.PublishedType(r.Type); err != nil {
 		return e, err
 	}
@@ -219,15 +222,42 @@ func publishing(o Origin) []claim.State {
 }
 
 // change makes a change, unless it is known that an allowance has no room for its
-// event of a size.
-func (s *Service) change(ctx context.Context, p Publication, size int) (Result, error) {
+// event e. Then a repeated request has the event of the first one, and changes nothing.
+func (s *Service) change(ctx context.Context, p Publication, e activity.Event) (Result, error) {
 	p.States = publishing(p.Origin)
 	p.Run, _, _ = strings.Cut(p.Run, ".") // without the number of the attempt
-	if limit := s.gate.enter(p.Claim, size, time.Now()); limit != nil {
+	limit, mayBeRepeated := s.gate.enter(p.Claim, Size(e), time.Now(), p.ID == "")
+	if mayBeRepeated {
+		earlier, err := s.lookUp(ctx, p, e)
+		if err != nil || earlier != nil {
+			return Result{Event: earlier}, err
+		}
+		limit, _ = s.gate.enter(p.Claim, Size(e), time.Now(), true)
+	}
+	if limit != nil {
 		s.dropped(limit)
 		return Result{}, limit
 	}
 	defer s.gate.leave(p.Claim)
+	return s.record(ctx, p)
+}
+
+// lookUp returns the event of an earlier request with the ID of this one, or nil. It
+// reads no more often for a claim than that may publish: what is refused must not be
+// a load of the database. The others wait.
+func (s *Service) lookUp(ctx context.Context, p Publication, e activity.Event) (*activity.Event, error) {
+	turn := time.NewTimer(s.gate.turn(p.Claim, time.Now()))
+	defer turn.Stop()
+	select {
+	case <-turn.C:
+		return s.publishedEarlier(ctx, p.Claim, p.Origin, e)
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// record makes a change that the gate has admitted.
+func (s *Service) record(ctx context.Context, p Publication) (Result, error) {
 	select {
 	case s.slots <- struct{}{}:
 		defer func() { <-s.slots }()
@@ -239,31 +269,49 @@ func (s *Service) change(ctx context.Context, p Publication, size int) (Result, 
 	if err != nil || !res.IsRecorded() {
 		s.gate.addDropped(p.Claim, p.Dropped)
 	}
-	limit, isLimit := errors.AsType[*LimitError](err)
-	if err == nil || isLimit {
+	if limit, isLimit := errors.AsType[*LimitError](err); isLimit {
 		s.gate.update(res, time.Now())
-	}
-	if isLimit {
 		limit = s.gate.drop(p.Claim, limit.Of, limit.RetryAfter)
 		s.dropped(limit)
 		return res, limit
 	}
-	if err == nil && res.IsRecorded() && s.o.OnEvent != nil {
-		s.o.OnEvent(false)
+	if err == nil && res.IsRecorded() {
+		s.gate.update(res, time.Now())
+		if s.o.OnEvent != nil {
+			s.o.OnEvent(false)
+		}
 	}
 	return res, err
 }
 
 // EventHandlers returns what the service does on events of any server.
 func (s *Service) EventHandlers() dispatch.Subscription {
-	ended := func(e activity.Event) {
-		if n := s.gate.forget(e.Claim); n > 0 {
-			s.o.Log.Info("events of a tenant's program were dropped", "claim", e.Claim, "tenant", e.Tenant, "events", n)
-		}
-	}
-	return dispatch.Subscription{Name: "publish", On: map[activity.Type]func(activity.Event){
+	ended := func(e activity.Event) { s.ended(e.Claim, e.Tenant) }
+	return dispatch.Subscription{Name: "publish", Resync: s.resync, On: map[activity.Type]func(activity.Event){
 		activity.ClaimReleased: ended, activity.ClaimFailed: ended,
 	}}
+}
+
+// ended forgets a claim that has ended, and reports what was dropped.
+func (s *Service) ended(id, tenant string) {
+	if n := s.gate.forget(id); n > 0 {
+		s.o.Log.Info("events of a tenant's program were dropped", "claim", id, "tenant", tenant, "events", n)
+	}
+}
+
+// resync forgets the claims with dropped events whose end was missed. What else is
+// kept is removed when there is much.
+func (s *Service) resync(ctx context.Context) error {
+	for id, tenant := range s.gate.dropping() {
+		c, err := s.store.Claim(ctx, id)
+		switch {
+		case errors.Is(err, claim.ErrClaimNotFound), err == nil && !c.State.IsLive():
+			s.ended(id, tenant)
+		case err != nil:
+			return err
+		}
+	}
+	return nil
 }
 
 // dropped reports an event that was dropped. The first of a claim is logged.

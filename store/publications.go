@@ -46,9 +46,6 @@ func (db *DB) publish(t *tx, p publish.Publication, r *publish.Result) (err erro
 	if err != nil {
 		return err
 	}
-	if !slices.Contains(p.States, c.State) || c.Container == "" {
-		return fmt.Errorf("it is %s: %w", c.State, claim.ErrNotActive)
-	}
 	before := c
 	if r.Now, err = db.leaseTime(t); err != nil {
 		return err
@@ -60,7 +57,13 @@ func (db *DB) publish(t *tx, p publish.Publication, r *publish.Result) (err erro
 			return err
 		}
 	}
-	if r.Event != nil || !isChanged {
+	switch {
+	case r.Event != nil:
+		r.Claim = before
+		return nil
+	case !slices.Contains(p.States, before.State) || before.Container == "":
+		return fmt.Errorf("it is %s: %w", before.State, claim.ErrNotActive)
+	case !isChanged:
 		r.Claim = before
 		return nil
 	}

@@ -40,8 +40,8 @@ var askedTwice = []mutation{
 	{
 		desc: "an event counts again with a repeated request", test: "TestRepeatedEventCountsOnce",
 		file: "publish/publish.go",
-		old:  `if err == nil && res.IsRecorded() && s.o`,
-		new:  `if err == nil && res.Event != nil && s.o`,
+		old:  `if err == nil && res.IsRecorded() {`,
+		new:  `if err == nil && res.Event != nil {`,
 	},
 	{
 		desc: "a process passes for an earlier one with its PID", test: "TestPeerIsTheProcessThatConnected",
@@ -204,8 +204,8 @@ var askedTwice = []mutation{
 	{
 		desc: "a repeated report of an activity has the answer of a later one", test: "TestRepeatedActivity",
 		file: "publish/activity.go",
-		old:  `	case earlier != nil:`,
-		new:  `	case earlier != nil && false:`,
+		old:  `		case earlier != nil:`,
+		new:  `		case earlier != nil && false:`,
 	},
 	{
 		desc: "a report of an activity that is repeated at once has the answer of a later one", test: "TestRepeatedActivity",
@@ -216,8 +216,8 @@ var askedTwice = []mutation{
 	{
 		desc: "a repeated request is refused because of the limits", test: "TestRepeatedRequestIsNotLimited",
 		file: "publish/publish.go",
-		old:  `	if err == nil && published == nil {`,
-		new:  `	if err == nil {`,
+		old:  `time.Now(), p.ID == "")`,
+		new:  `time.Now(), true)`,
 	},
 	{
 		desc: "a repeated report that would change nothing is not recognised", test: "TestSQLite",
@@ -246,15 +246,15 @@ var askedTwice = []mutation{
 	{
 		desc: "a report that is repeated after the end of its claim is refused", test: "TestRepeatedActivityAfterRelease",
 		file: "publish/activity.go",
-		old: `	case earlier != nil:
-		return r.changedBy(*earlier), nil
-	case !slices.Contains(publishing(r.Origin), c.State):
-		return ActivityResponse{}, fmt.Errorf("claim %s is %s: %w", c.ID, c.State, claim.ErrNotActive)
+		old: `		case earlier != nil:
+			return r.changedBy(*earlier), nil
+		case !isActive:
+			return ActivityResponse{}, fmt.Errorf("claim %s is %s: %w", c.ID, c.State, claim.ErrNotActive)
 `,
-		new: `	case !slices.Contains(publishing(r.Origin), c.State):
-		return ActivityResponse{}, fmt.Errorf("claim %s is %s: %w", c.ID, c.State, claim.ErrNotActive)
-	case earlier != nil:
-		return r.changedBy(*earlier), nil
+		new: `		case !isActive:
+			return ActivityResponse{}, fmt.Errorf("claim %s is %s: %w", c.ID, c.State, claim.ErrNotActive)
+		case earlier != nil:
+			return r.changedBy(*earlier), nil
 `,
 	},
 	{
@@ -304,5 +304,75 @@ var askedTwice = []mutation{
 		file: "inside/service.go",
 		old:  `	if row.Once {`,
 		new:  `	if row.Once && by.claim == "" {`,
+	},
+	{
+		desc: "a repeated request is refused because its first one was made after it was looked up", test: "TestRepeatedWhileTheFirstIsMade",
+		file: "publish/publish.go",
+		old:  `	if mayBeRepeated {`,
+		new:  `	if mayBeRepeated || p.ID != "" {`,
+	},
+	{
+		desc: "each request is looked up", test: "TestAdmittedRequestIsNotLookedUp",
+		file: "publish/publish.go",
+		old:  `	if mayBeRepeated {`,
+		new:  `	if mayBeRepeated || p.ID != "" {`,
+	},
+	{
+		desc: "each request of a flood that is refused reads the database", test: "TestRefusedRequestsReadLittle",
+		file: "publish/gate.go",
+		old:  `return c.lookups.Sub(now) - burst`,
+		new:  `return 0`,
+	},
+	{
+		desc: "a request that may be a repeated one is counted as dropped", test: "TestRepeatedRequestIsNotLimited",
+		file: "publish/gate.go",
+		old: `	case !isNew:
+		return nil, true
+`,
+		new: `	case !isNew:
+		return c.drop(id, of, wait), true
+`,
+	},
+	{
+		desc: "a request whose sender has left is counted as dropped", test: "TestRefusedRequestsReadLittle",
+		file: "publish/publish.go",
+		old:  `		if err != nil || earlier != nil {`,
+		new:  `		if earlier != nil {`,
+	},
+	{
+		desc: "the dropped events of a claim whose end was missed are kept", test: "TestMissedEndsOfClaims",
+		file: "publish/publish.go",
+		old:  `			s.ended(id, tenant)`,
+		new:  `			_ = tenant`,
+	},
+	{
+		desc: "a claim whose end was missed is kept if a change of it was being made", test: "TestMissedEndsOfClaims",
+		file: "publish/gate.go",
+		old:  `		if c.waiting > 0 || c.pending > 0 ||`,
+		new:  `		if c.pending > 0 ||`,
+	},
+	{
+		desc: "what was recorded as dropped is not logged when the end of the claim was missed", test: "TestMissedEndsOfClaims",
+		file: "publish/gate.go",
+		old:  ` || c.allowance.Dropped > 0 {`,
+		new:  ` {`,
+	},
+	{
+		desc: "the dropped events of a live claim are forgotten", test: "TestMissedEndsOfClaims",
+		file: "publish/publish.go",
+		old:  `err == nil && !c.State.IsLive():`,
+		new:  `err == nil && c.ID == id:`,
+	},
+	{
+		desc: "a claim that does not exist any more keeps what was dropped", test: "TestMissedEndsOfClaims",
+		file: "publish/publish.go",
+		old:  `errors.Is(err, claim.ErrClaimNotFound), err == nil`,
+		new:  `err == nil`,
+	},
+	{
+		desc: "a repeated event of a claim that has ended is refused", test: "TestSQLite",
+		file: "store/publications.go",
+		old:  `	case r.Event != nil:`,
+		new:  `	case r.Event != nil && before.State != claim.Released:`,
 	},
 }

@@ -47,8 +47,8 @@ var insideRequests = []mutation{
 	{
 		desc: "a request whose answer was lost is done twice", test: "TestServiceDoesOnce",
 		file: "inside/service.go",
-		old:  `if row.Once && by`,
-		new:  `if row.Once && false && by`,
+		old:  `if row.Once {`,
+		new:  `if row.Once && false {`,
 	},
 	{
 		desc: "a put is repeated after the loss of a server", test: "TestRepeatedRequestAfterLossOfServer",

@@ -138,8 +138,8 @@ var published = []mutation{
 	{
 		desc: "what is known to be refused costs a transaction", test: "TestFlood",
 		file: "publish/gate.go",
-		old:  `	of, byTenant := c.allowance, g.tenants[c.tenant]`,
-		new:  `	of, byTenant := Allowance{}, Allowance{}`,
+		old:  `		byClaim, byTenant := c.allowance, g.tenants[c.tenant]`,
+		new:  `		byClaim, byTenant := Allowance{}, Allowance{}`,
 	},
 	{
 		desc: "all that is published is written at once", test: "TestManyAtOnce",
@@ -150,8 +150,8 @@ var published = []mutation{
 	{
 		desc: "more of a claim waits than its burst", test: "TestManyAtOnce",
 		file: "publish/gate.go",
-		old:  `	if c.waiting >= maxWaiting {`,
-		new:  `	if c.waiting >= 2*maxWaiting {`,
+		old:  `	if c.waiting < maxWaiting {`,
+		new:  `	if c.waiting < 2*maxWaiting {`,
 	},
 	{
 		desc: "what is kept of a claim is removed while a change of it is being made", test: "TestDroppedSurvivesSweep",
@@ -210,8 +210,8 @@ var published = []mutation{
 	{
 		desc: "a repeated activity is an event", test: "TestSetActivity",
 		file: "publish/activity.go",
-		old:  `	case !r.changes(c):`,
-		new:  `	case !r.changes(c) && c.ID == "":`,
+		old:  `!isActive || !r.changes(c) {`,
+		new:  `!isActive {`,
 	},
 	{
 		desc: "a repeated idle counts as use", test: "TestSetActivity",
@@ -240,8 +240,8 @@ var published = []mutation{
 	{
 		desc: "a claim that has ended publishes", test: "TestSQLite",
 		file: "store/publications.go",
-		old:  `	if !slices.Contains(p.States, c.State) || c.Container == "" {`,
-		new:  `	if !slices.Contains(append(p.States, c.State), c.State) || c.Container == "" {`,
+		old:  `	case !slices.Contains(p.States, before.State) ||`,
+		new:  `	case !slices.Contains(append(p.States, before.State), before.State) ||`,
 	},
 	{
 		desc: "an event hook triggers itself by publishing", test: "TestSQLite",

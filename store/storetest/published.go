@@ -330,4 +330,11 @@ func publishActivityOnce(t *testing.T, s Store) {
 	r, err := report("r3", "idle")
 	require.NoError(t, err)
 	require.Nil(t, r.Event, "it changed nothing")
+	mustUpdateClaim(t, s, releasingTransition(c.ID))
+	mustUpdateClaim(t, s, releasedTransition(c.ID))
+	repeat("its claim has ended")
+	_, err = report("r3", "idle")
+	require.ErrorIs(t, err, claim.ErrNotActive)
+	_, err = report("r1", "idle")
+	require.ErrorIs(t, err, publish.ErrOtherRequest)
 }
