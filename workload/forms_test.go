@@ -121,6 +121,27 @@ func TestTextForm(t *testing.T) {
 	require.ErrorContains(t, err, "not a mapping")
 }
 
+// Scripts start in the workspace: that of the file, or the volume of the state, or
+// else where the container starts. One with a workdir starts there. Commands start
+// where the container does.
+func TestScriptsStartInWorkspace(t *testing.T) {
+	for keys, want := range map[string]string{
+		"":                               "",
+		"workspace: /w":                  "/w",
+		"volumes: {state: {target: /s}}": "/s",
+		"volumes: {comm: {target: /o}}":  "",
+		"workspace: /w\nvolumes: {comm: {target: /o}, state: {target: /s}}": "/w",
+	} {
+		w, err := Parse([]byte(fileWith(keys+"\nhooks: {post_create: 'a', post_claim: [{script: a}, {script: a, workdir: /x}, {command: [a]}]}")), "")
+		require.NoError(t, err, keys)
+		require.Equal(t, want, w.Hooks[hooks.PostCreate][0].Action.(hooks.Script).Workdir, keys)
+		hs := w.Hooks[hooks.PostClaim]
+		require.Equal(t, want, hs[0].Action.(hooks.Script).Workdir, keys)
+		require.Equal(t, "/x", hs[1].Action.(hooks.Script).Workdir, keys)
+		require.Empty(t, hs[2].Action.(hooks.Command).Workdir, keys)
+	}
+}
+
 // Each point of a wait supplies the variables of CFN's form.
 func TestTextFormAtWaits(t *testing.T) {
 	w, err := Parse([]byte(fileWith("hooks: {on_blocking_start: 'a', on_signal_received: 'b', on_blocking_timeout: 'c'}")), "")

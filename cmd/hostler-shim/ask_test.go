@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -68,6 +69,35 @@ func TestAskProgram(t *testing.T) {
 	require.Equal(t, askUnavailable, code)
 	require.JSONEq(t, `{"code":"no_claim","detail":"the container has no active claim"}`, out)
 	require.Contains(t, errs, "no_claim")
+}
+
+// The commands that docs/inside.md has send their requests, which package inside has
+// under the same names.
+func TestAskNames(t *testing.T) {
+	newListener(t)
+	for request, args := range map[string][]string{
+		"claim":         {"claim"},
+		"event.publish": {"event", "publish", "agent.done"},
+		"activity":      {"activity", "thinking"},
+		"memory.put":    {"memory", "put", "k", "--data", "1"},
+		"memory.get":    {"memory", "get", "k"},
+		"memory.delete": {"memory", "delete", "k"},
+		"memory.list":   {"memory", "list"},
+		"wait":          {"wait", "--type", "review", "--timeout", "1s"},
+		"release":       {"release"},
+	} {
+		_, out, errs := command(append(args, "-o", "json")...)
+		require.Equal(t, request+"\n", out, "%s: %s", args, errs)
+	}
+}
+
+// The exit code for a key without a value is that of memory get only.
+func TestAskForNoValue(t *testing.T) {
+	for name, want := range map[string]int{"memory get": askNotFound, "memory put": askFailed} {
+		c, _ := findAskCommand(strings.Fields(name))
+		var out, errs bytes.Buffer
+		require.Equal(t, want, c.printProblem(runtime.Problem{Code: "memory_not_found"}, "", &out, &errs), name)
+	}
 }
 
 // In a container that sends no requests, each command ends at once with that reason.

@@ -24,6 +24,7 @@ import (
 	"github.com/hostler/hostler/runtime/fake"
 	"github.com/hostler/hostler/snapshot"
 	"github.com/hostler/hostler/store"
+	"github.com/hostler/hostler/wait"
 )
 
 // openInside returns a new server on a database, as after the loss of one.
@@ -119,26 +120,38 @@ func TestRepeatedRequestAfterLossOfServer(t *testing.T) {
 	require.Equal(t, map[activity.Type][]int{"agent.done": {0}, "agent.hooked": {1}, "agent.activity_changed": {1}}, depths)
 }
 
-// A hook of a claim that is pending or releasing uses the memory of its claim, and
-// publishes events. It may neither wait nor release.
-func TestHooksOfFlowsAsk(t *testing.T) {
-	t.Parallel()
+// startAsking starts a server whose containers are in memory, and answers what their
+// processes ask.
+func startAsking(t *testing.T) *server {
+	t.Helper()
 	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "hostler.db"))
 	require.NoError(t, err)
-	defer func() { require.NoError(t, db.Close()) }()
-	log := slog.New(slog.DiscardHandler)
 	requests, err := serveConfig{}.requests()
 	require.NoError(t, err)
 	rt := fake.New()
 	db.SetProtocols(rt.Protocols())
-	s := assemble(db, closableRuntime{rt}, snapshot.NewSinks(snapshot.PathPolicy{}, nil), requests, 0, log)
+	s := assemble(db, closableRuntime{rt}, snapshot.NewSinks(snapshot.PathPolicy{}, nil), requests, 0, slog.New(slog.DiscardHandler))
 	s.inside = s.insideRequests(api.New(s.apiOptions(nil, t.TempDir())))
-	ctx, stop := context.WithCancel(t.Context())
+	ctx, stop := context.WithCancel(context.Background())
 	var loops errgroup.Group
 	loops.Go(func() error { return s.pools.Run(ctx) })
 	loops.Go(func() error { return s.events.Run(ctx) })
-	defer func() { stop(); require.NoError(t, loops.Wait()) }()
-	_, err = s.pools.Apply(t.Context(), []byte(`id: w
+	loops.Go(func() error { return s.waits.Run(ctx) })
+	loops.Go(func() error { return s.keeper.Run(ctx, s.inside) })
+	t.Cleanup(func() {
+		stop()
+		require.NoError(t, loops.Wait())
+		require.NoError(t, db.Close())
+	})
+	return s
+}
+
+// A hook of a claim that is pending or releasing uses the memory of its claim, and
+// publishes events. It may neither wait nor release.
+func TestHooksOfFlowsAsk(t *testing.T) {
+	t.Parallel()
+	s := startAsking(t)
+	_, err := s.pools.Apply(t.Context(), []byte(`id: w
 image: box
 pool: {min_idle: 1, max_size: 1}
 hooks:
@@ -155,7 +168,7 @@ hooks:
 	require.NoError(t, err)
 	_, err = s.releases.Release(t.Context(), c.ID, release.Request{})
 	require.NoError(t, err)
-	runs, err := db.Runs(t.Context(), hooks.RunFilter{Claim: c.ID})
+	runs, err := s.db.Runs(t.Context(), hooks.RunFilter{Claim: c.ID})
 	require.NoError(t, err)
 	states := map[string]hooks.RunState{}
 	for _, r := range runs {
@@ -170,4 +183,35 @@ hooks:
 	require.Equal(t, map[string]hooks.RunState{
 		"put": hooks.Succeeded, "publish": hooks.Succeeded, "get": hooks.Succeeded, "wait": hooks.Failed, "release": hooks.Failed,
 	}, states)
+}
+
+// The hooks of a wait keep the context of the agent in the memory of its claim, and
+// restore it when the signal comes.
+func TestHooksOfWaitsKeepContext(t *testing.T) {
+	t.Parallel()
+	s := startAsking(t)
+	_, err := s.pools.Apply(t.Context(), []byte(`id: w
+image: box
+pool: {min_idle: 1, max_size: 1}
+hooks:
+  wait_start: [{name: keep, command: [box, ask, one, memory.put, '{"level":"agent","key":"context","value":{"line":12}}']}]
+  wait_signal: [{name: restore, command: [box, ask, two, memory.get, '{"level":"agent","key":"context"}']}]
+`), "w.yaml", "")
+	require.NoError(t, err)
+	c, _, err := s.claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
+	require.NoError(t, err)
+	w, _, err := s.waits.Start(t.Context(), c.ID, wait.Request{Type: "review", Timeout: time.Minute})
+	require.NoError(t, err)
+	_, err = s.waits.Signal(t.Context(), c.ID, "", nil)
+	require.NoError(t, err)
+	w, err = s.waits.Follow(t.Context(), w.ID)
+	require.NoError(t, err)
+	require.Equal(t, wait.Signalled, w.State)
+	runs, err := s.db.Runs(t.Context(), hooks.RunFilter{Claim: c.ID})
+	require.NoError(t, err)
+	require.Len(t, runs, 2)
+	for _, r := range runs {
+		require.Equal(t, hooks.Succeeded, r.State, "%+v", r)
+	}
+	require.Contains(t, runs[1].Stdout.Head, `"value":{"line":12}`)
 }

@@ -66,13 +66,31 @@ func TestEventVariables(t *testing.T) {
 	}
 }
 
-// Every change of state has a phase.
+// Every change of state has a phase, and the one before.
 func TestEveryStateChangeHasItsPhase(t *testing.T) {
 	changes, ok := hooks.EventAliasOf("phase-change")
 	require.True(t, ok)
+	got := map[string]string{}
 	for _, e := range changes.Types {
-		require.Contains(t, []string{"provisioning", "starting", "running", "stopping", "stopped", "error"}, phases[e].now, e)
+		supplied := variablesOf(Envelope{Type: e})
+		got[e] = supplied["PREVIOUS_PHASE"] + " → " + supplied["PHASE"]
 	}
+	require.Equal(t, map[string]string{
+		"container.creating":   " → provisioning",
+		"container.created":    "starting → running",
+		"container.claimed":    "running → running",
+		"container.wiped":      "running → running",
+		"container.released":   "running → running",
+		"container.died":       "running → error",
+		"container.destroying": "running → stopping",
+		"container.destroyed":  "stopping → stopped",
+		"claim.requested":      " → starting",
+		"claim.activated":      "starting → running",
+		"claim.failed":         "starting → error",
+		"claim.releasing":      "running → stopping",
+		"claim.released":       "stopping → stopped",
+		"claim.release_failed": "stopping → error",
+	}, got)
 	require.Len(t, phases, len(changes.Types))
 }
 

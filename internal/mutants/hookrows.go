@@ -96,4 +96,88 @@ var hookRows = []mutation{
 		old:  `	"TASK", "TASK_SUMMARY", "ASSISTANT_TEXT",`,
 		new:  `	"TASK", "ASSISTANT_TEXT",`,
 	},
+	{
+		desc: "the workspace of the file is ignored", test: "TestScriptsStartInWorkspace",
+		file: "workload/workload.go",
+		old: `	return w.Workspace
+`,
+		new: `	return ""
+`,
+	},
+	{
+		desc: "the volume of the state precedes the workspace of the file", test: "TestScriptsStartInWorkspace",
+		file: "workload/workload.go",
+		old:  `if w.Workspace == "" && i >= 0 {`,
+		new:  `if i >= 0 {`,
+	},
+	{
+		desc: "a script starts in the workspace although it has a workdir", test: "TestScriptsStartInWorkspace",
+		file: "workload/build_hooks.go",
+		old:  `cmp.Or(s.Workdir, dir)`,
+		new:  `cmp.Or(dir, s.Workdir)`,
+	},
+	{
+		desc: "a command without a user is not the container's", test: "TestCommandDefaults",
+		file: "cmd/hostler-shim/execute.go",
+		old: `		spec.User = s.config.User
+`,
+		new: `		_ = s.config.User
+`,
+	},
+	{
+		desc: "a command without a workdir starts in the container's root", test: "TestCommandDefaults",
+		file: "cmd/hostler-shim/execute.go",
+		old: `		spec.Workdir = s.config.Workdir
+`,
+		new: `		spec.Workdir = s.config.Root
+`,
+	},
+	{
+		desc: "the workdir of a command is one of the machine", test: "TestCommandDefaults",
+		file: "cmd/hostler-shim/execute.go",
+		old:  `filepath.Join(s.config.Root, spec.Workdir)`,
+		new:  `filepath.Clean(spec.Workdir)`,
+	},
+	{
+		desc: "a command names another main process", test: "TestCommandDefaults",
+		file: "cmd/hostler-shim/execute.go",
+		old:  `if name != shim.MainPIDEnv {`,
+		new:  `if name != "" {`,
+	},
+	{
+		desc: "a container that was wiped stops", test: "TestEveryStateChangeHasItsPhase",
+		file: "hooks/runner/event.go",
+		old:  `"container.wiped":      {"running", "running"}`,
+		new:  `"container.wiped":      {"stopping", "running"}`,
+	},
+	{
+		desc: "a failed release comes from the phase running", test: "TestEveryStateChangeHasItsPhase",
+		file: "hooks/runner/event.go",
+		old:  `"claim.release_failed": {"error", "stopping"}`,
+		new:  `"claim.release_failed": {"error", "running"}`,
+	},
+	{
+		desc: "a program that reads a value lists the keys", test: "TestAskNames",
+		file: "cmd/hostler-shim/ask_memory.go",
+		old:  `request: "memory.get"`,
+		new:  `request: "memory.list"`,
+	},
+	{
+		desc: "an event is published as an activity", test: "TestAskNames",
+		file: "cmd/hostler-shim/ask_event.go",
+		old:  `request: "event.publish"`,
+		new:  `request: "activity"`,
+	},
+	{
+		desc: "a program does not learn that there is no value", test: "TestAskForNoValue",
+		file: "cmd/hostler-shim/ask_memory.go",
+		old:  `"memory_not_found": askNotFound`,
+		new:  `"memory_not_found": askFailed`,
+	},
+	{
+		desc: "a hook of a wait cannot restore what it kept", test: "TestHooksOfWaitsKeepContext",
+		file: "cmd/hostler/inside_linux.go",
+		old:  `inside.ForClaim(s.memory.Get), HooksMay: true},`,
+		new:  `inside.ForClaim(s.memory.Get)},`,
+	},
 }

@@ -117,6 +117,8 @@ func user(t *testing.T, c *container) {
 		require.True(t, result.OK(), "%+v", result)
 		require.Contains(t, result.Stdout.String(), want, user)
 	}
+	with := c.suite.start(t, func(spec *runtime.Spec) { spec.User = "1234:4321" })
+	require.Contains(t, with.mustExec(t, "id"), "uid=1234 gid=4321 ", "the container's own")
 }
 
 // A tenant's command has no capability, as root neither, and can gain none.
