@@ -19,3 +19,16 @@ func TestCommandDefaults(t *testing.T) {
 	spec = s.withDefaults(shim.Run{User: "0:0", Workdir: "/srv"})
 	require.Equal(t, []string{"0:0", "/root-of-it/srv"}, []string{spec.User, spec.Workdir})
 }
+
+// A command starts in its working directory, with the environment of the container and
+// its own, which precedes that.
+func TestCommandEnvironment(t *testing.T) {
+	t.Setenv("OF_CONTAINER", "1")
+	t.Setenv("OF_BOTH", "container")
+	result, err := runCommand(t, func(r *shim.Run) {
+		r.Args = []string{"/bin/sh", "-c", "pwd; echo $OF_CONTAINER $OF_BOTH $OWN"}
+		r.Workdir, r.Environment = "/usr", map[string]string{"OF_BOTH": "command", "OWN": "2"}
+	})
+	require.NoError(t, err)
+	require.Equal(t, "/usr\n1 command 2\n", result.Stdout.String(), "%+v", result)
+}

@@ -180,4 +180,16 @@ var hookRows = []mutation{
 		old:  `inside.ForClaim(s.memory.Get), HooksMay: true},`,
 		new:  `inside.ForClaim(s.memory.Get)},`,
 	},
+	{
+		desc: "a command does not have the environment of the container", test: "TestCommandEnvironment",
+		file: "cmd/hostler-shim/job.go",
+		old:  `mergeEnv(os.Environ(), `,
+		new:  `mergeEnv(nil, `,
+	},
+	{
+		desc: "a command starts in the root", test: "TestCommandEnvironment",
+		file: "cmd/hostler-shim/job.go",
+		old:  `dir: j.spec.Workdir, limits`,
+		new:  `dir: "/", limits`,
+	},
 }
