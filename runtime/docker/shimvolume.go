@@ -74,7 +74,7 @@ func (r *Runtime) populateShimVolume(ctx context.Context, image string) error {
 	if err != nil {
 		return err
 	}
-	err = r.api.CopyToContainer(ctx, id, shim.Mount, archive, container.CopyToContainerOptions{})
+	err = r.api.CopyToContainer(ctx, id, "/", archive, container.CopyToContainerOptions{})
 	if err != nil {
 		return r.apiError(ctx, err)
 	}
@@ -125,9 +125,26 @@ func (r *Runtime) sweepCopyHelpers(ctx context.Context, age time.Duration) error
 	return nil
 }
 
+// volumeDirMode is the mode of the directories in the volume that containers share:
+// nobody in a container can list, lock or watch them, and so tell another container
+// anything by that.
+const volumeDirMode = 0o111
+
 // isShimComplete reports whether the volume holds the shim, byte for byte, and its
-// copy for the container's processes.
+// copy for the container's processes, in directories that nobody can open.
 func (r *Runtime) isShimComplete(ctx context.Context, helperID string) (bool, error) {
+	for _, dir := range []string{shim.Mount, shim.BinDir} {
+		stat, err := r.api.ContainerStatPath(ctx, helperID, dir)
+		if cerrdefs.IsNotFound(err) {
+			return false, nil
+		}
+		if err != nil {
+			return false, r.apiError(ctx, err)
+		}
+		if stat.Mode.Perm() != volumeDirMode {
+			return false, nil
+		}
+	}
 	complete, err := r.hasShim(ctx, helperID, shim.BinaryPath, shim.FileMode)
 	if err != nil || !complete {
 		return false, err
@@ -157,18 +174,19 @@ func (r *Runtime) hasShim(ctx context.Context, helperID, path string, mode fs.Fi
 	return header.FileInfo().Mode().Perm() == mode && hex.EncodeToString(sum.Sum(nil)) == r.shim.hash, nil
 }
 
-// shimArchive returns what is mounted at shim.Mount: the mount points of
-// shim.RunDir and shim.StateDir, whose mode some engines apply to what they
-// mount there, and the program and its copy for the container's processes, each
-// under a temporary name and then a link of the final name. The engine creates
-// the link to the program last, so that both are either missing or complete, however many servers fill the volume concurrently and
-// wherever one of them is killed.
+// shimArchive returns what is mounted at shim.Mount, as an archive for the root: the
+// mount points of shim.RunDir and shim.StateDir, whose mode some engines apply to
+// what they mount there, and the program and its copy for the container's processes,
+// each under a temporary name and then a link of the final name. The engine creates
+// the link to the program last, so that both are either missing or complete, however
+// many servers fill the volume concurrently and wherever one of them is killed.
 func shimArchive(content []byte) (io.Reader, error) {
 	var buf bytes.Buffer
 	w := tar.NewWriter(&buf)
-	bin, run, state := inVolume(shim.BinDir), inVolume(shim.RunDir), inVolume(shim.StateDir)
+	bin, run, state := inRoot(shim.BinDir), inRoot(shim.RunDir), inRoot(shim.StateDir)
 	err := errors.Join(
-		w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: bin + "/", Mode: 0o755}),
+		w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: inRoot(shim.Mount) + "/", Mode: volumeDirMode}),
+		w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: bin + "/", Mode: volumeDirMode}),
 		w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: run + "/", Mode: 0o700}),
 		w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: state + "/", Mode: 0o700}))
 	for _, file := range []struct {
@@ -188,8 +206,8 @@ func shimArchive(content []byte) (io.Reader, error) {
 	return &buf, nil
 }
 
-// inVolume returns the path of p, which is below shim.Mount, in the volume that
-// is mounted there.
-func inVolume(p string) string { return strings.TrimPrefix(p, shim.Mount+"/") }
+// inRoot returns the path of p in an archive that is unpacked in the root: the engine
+// does not change the mode of the directory itself in which it unpacks.
+func inRoot(p string) string { return strings.TrimPrefix(p, "/") }
 
 func errOnly(_ int, err error) error { return err }

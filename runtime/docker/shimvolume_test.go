@@ -73,6 +73,9 @@ func TestShimVolumeRepair(t *testing.T) {
 		corruptShimVolume(t, rt, broken.mode, broken.content)
 		id := startContainer(t, rt)
 		require.Contains(t, mustExec(t, rt, id, "/box", "stat", shim.BinaryPath), "file 111 0 0 ", "after it was corrupted")
+		for _, dir := range []string{shim.Mount, shim.BinDir} {
+			require.Contains(t, mustExec(t, rt, id, "/box", "stat", dir), "dir 111 0 0 ", "containers share it: none can list, lock or watch it")
+		}
 	}
 }
 
