@@ -126,12 +126,12 @@ func (r *Runtime) sweepCopyHelpers(ctx context.Context, age time.Duration) error
 }
 
 // volumeDirMode is the mode of the directories in the volume that containers share:
-// nobody in a container can list, lock or watch them, and so tell another container
+// no process in a container can list, lock or watch them, and so tell another one
 // anything by that.
 const volumeDirMode = 0o111
 
 // isShimComplete reports whether the volume holds the shim, byte for byte, and its
-// copy for the container's processes, in directories that nobody can open.
+// copy for the container's processes, in directories that none of these can open.
 func (r *Runtime) isShimComplete(ctx context.Context, helperID string) (bool, error) {
 	for _, dir := range []string{shim.Mount, shim.BinDir} {
 		stat, err := r.api.ContainerStatPath(ctx, helperID, dir)
