@@ -126,8 +126,8 @@ func (r *Runtime) sweepCopyHelpers(ctx context.Context, age time.Duration) error
 }
 
 // volumeDirMode is the mode of the directories in the volume that containers share:
-// no process in a container can list, lock or watch them, and so tell another one
-// anything by that.
+// no process in a container can list, lock or watch them, and so send anything to
+// another container.
 const volumeDirMode = 0o111
 
 // isShimComplete reports whether the volume holds the shim, byte for byte, and its
