@@ -23,19 +23,24 @@ const (
 	hasLiveClaim = ` EXISTS (SELECT 1 FROM claims WHERE claims.workload = memory_scopes.workload AND claims.tenant = memory_scopes.tenant
 		AND memory_scopes.claim IN ('', claims.id) AND claims.` + liveCondition + `)`
 
+	// Each of these conditions has a level and a time: the index has them in this order.
+	//
 	// sharedAgain and unshared are the conditions for the scopes of workloads whose
 	// file has changed.
 	sharedAgain = `ended = 0 AND level = 'workload' AND ends_at > 0 AND` + isShared
 	unshared    = `ended = 0 AND level = 'workload' AND ends_at = 0 AND NOT` + isShared
 	// lost is the condition for what a server has left that does not know memory:
 	// while servers are replaced by new ones, such a one may have ended the claim.
-	lost = `ended = 0 AND level <> 'workload' AND ends_at = 0 AND NOT` + hasLiveClaim
+	lost = `ended = 0 AND level IN ('claim', 'tenant') AND ends_at = 0 AND NOT` + hasLiveClaim
 	// due is the condition for the scopes that end by now and that no claim can use:
 	// a tenant's live claim keeps its scope.
-	due = `ended = 0 AND ends_at > 0 AND ends_at < $1 AND NOT` + hasLiveClaim
+	due = `ended = 0 AND level IN ('claim', 'tenant', 'workload') AND ends_at > 0 AND ends_at < $1 AND NOT` + hasLiveClaim
 
-	countEndings = `SELECT count(*) FROM (SELECT 1 FROM memory_scopes
-		WHERE ` + sharedAgain + ` OR ` + unshared + ` OR ` + lost + ` OR ` + due + ` LIMIT 1) AS scope`
+	// countEndings stops at the first.
+	countEndings = `SELECT count(*) FROM (SELECT 1 FROM memory_scopes WHERE ` + sharedAgain + `
+		UNION ALL SELECT 1 FROM memory_scopes WHERE ` + unshared + `
+		UNION ALL SELECT 1 FROM memory_scopes WHERE ` + lost + `
+		UNION ALL SELECT 1 FROM memory_scopes WHERE ` + due + ` LIMIT 1) AS ending`
 	keepShared  = `UPDATE memory_scopes SET ends_at = 0 WHERE ` + sharedAgain
 	endUnshared = `UPDATE memory_scopes SET ends_at = $1 WHERE ` + unshared
 	endLost     = `UPDATE memory_scopes SET ended = CASE level WHEN 'claim' THEN 1 ELSE 0 END, ends_at = $1 WHERE ` + lost

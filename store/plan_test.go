@@ -14,6 +14,7 @@ import (
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/store/postgrestest"
+	"github.com/hostler/hostler/wait"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -40,7 +41,7 @@ func TestHotQueriesUseIndexes(t *testing.T) {
 
 // derivedTables are those that queries make themselves, row by row. The tables that
 // they are made from have lines of their own in the plan.
-var derivedTables = []string{"requesters", "requester"}
+var derivedTables = []string{"requesters", "requester", "ending"}
 
 // hotQuery is a query that runs for every claim, event or hook.
 type hotQuery struct {
@@ -123,6 +124,13 @@ func hotQueries() map[string]hotQuery {
 		"memory of a workload":  {endWorkloadMemory, "memory_scopes_live (workload=?"},
 		"ended memory":          {endedScope, "memory_scopes_ended"},
 		"values to remove":      {deleteEntries, "sqlite_autoindex_memory_entries_1 (scope=?"},
+		"memory that ends":      {countEndings, "memory_scopes_ends (level=? AND ends_at>? AND ends_at<?)"},
+		"memory without an end": {countEndings, "memory_scopes_ends (level=? AND ends_at=?)"},
+		"shared memory":         {countEndings, "memory_scopes_ends (level=? AND ends_at>?)"},
+		"memory to end":         {endDue, "memory_scopes_ends (level=? AND ends_at>? AND ends_at<?)"},
+		"memory to end later":   {endLost, "memory_scopes_ends (level=? AND ends_at=?)"},
+		"memory not shared":     {endUnshared, "memory_scopes_ends (level=? AND ends_at=?)"},
+		"memory to keep":        {keepShared, "memory_scopes_ends (level=? AND ends_at>?)"},
 		"requests to remove":    {countUnusedRequests, "COVERING INDEX memory_requests_time (claim>?)"},
 		"removal of requests":   {unusedRequests, "COVERING INDEX memory_requests_time (claim>?)"},
 		"events after":          {eventQueryText(activity.Filter{}), "INTEGER PRIMARY KEY (rowid>?)"},
@@ -152,6 +160,14 @@ func hotQueries() map[string]hotQuery {
 	queries["live claims"] = hotQuery{text, "INDEX claims_live"}
 	text, _ = containerQuery(pool.ContainerFilter{})
 	queries["containers that exist"] = hotQuery{text, "INDEX containers_live"}
+	for index, f := range map[string]wait.Filter{
+		"waits_tenant (tenant=? AND id>?)": {Tenant: "t", After: "w"}, "waits_workload (workload=? AND id>?)": {Workload: "w", After: "w"},
+		"waits_claim (claim=?)": {Claim: "c"}, "INDEX waits_open": {States: []wait.State{wait.Waiting}}, "sqlite_autoindex_waits_1": {After: "w"},
+	} {
+		f.Limit = 100
+		text, _ = waitQuery(f)
+		queries["waits by "+index] = hotQuery{text, index}
+	}
 	text, _ = runQuery(hooks.RunFilter{Claim: "c", Point: hooks.PreRelease})
 	queries["runs of a claim"] = hotQuery{text, "runs_claim"}
 	text, _ = runQuery(hooks.RunFilter{States: []hooks.RunState{hooks.Running}})

@@ -298,6 +298,11 @@ func (db *DB) Wait(ctx context.Context, id string) (wait.Wait, time.Duration, er
 
 // Waits lists the matching waits.
 func (db *DB) Waits(ctx context.Context, f wait.Filter) ([]wait.Wait, error) {
+	query, args := waitQuery(f)
+	return queryAll(ctx, db, "waits", query, args, scanWait)
+}
+
+func waitQuery(f wait.Filter) (query string, args []any) {
 	var w where
 	w.equal("workload", f.Workload)
 	w.equal("claim", f.Claim)
@@ -315,7 +320,8 @@ func (db *DB) Waits(ctx context.Context, f wait.Filter) ([]wait.Wait, error) {
 	if f.NoContent {
 		from = selectWaitsWithoutContent
 	}
-	return queryAll(ctx, db, "waits", from+w.String()+byID+w.limit(f.Limit), w.args, scanWait)
+	query = from + w.String() + byID + w.limit(f.Limit)
+	return query, w.args
 }
 
 // OpenWaits lists the open waits.

@@ -279,8 +279,8 @@ var memoryRows = []mutation{
 	{
 		desc: "what an older server has left is kept", test: "TestMemoryOfOlderServers",
 		file: "store/memoryends.go",
-		old:  `level <> 'workload' AND ends_at = 0 AND NOT`,
-		new:  `level <> 'workload' AND ends_at < 0 AND NOT`,
+		old:  `level IN ('claim', 'tenant') AND ends_at = 0 AND NOT`,
+		new:  `level IN ('claim', 'tenant') AND ends_at < 0 AND NOT`,
 	},
 	{
 		desc: "values that are shared again end", test: "TestUnsharedMemoryRetention",
@@ -301,5 +301,15 @@ var memoryRows = []mutation{
 		file: "store/memoryends.go",
 		old:  `ORDER BY key LIMIT $2)`,
 		new:  `ORDER BY key LIMIT $2 + 50)`,
+	},
+	{
+		desc: "what ends is looked for in the memory of all tenants", test: "TestHotQueriesUseIndexes",
+		file: "store/memoryends.go",
+		old:  `level IN ('claim', 'tenant', 'workload') AND `,
+	},
+	{
+		desc: "the memory that ends has no index", test: "TestHotQueriesUseIndexes",
+		file: "store/migrations/00029_listed_waits.sql", pkg: "store",
+		old: `CREATE INDEX memory_scopes_ends ON memory_scopes (level, ends_at) WHERE ended = 0;`,
 	},
 }

@@ -276,4 +276,14 @@ var waits = []mutation{
 		old:  `if err != nil && before.ID != "" && reading.Err() != nil {`,
 		new:  `if false {`,
 	},
+	{
+		desc: "the waits of all tenants are read for those of one", test: "TestHotQueriesUseIndexes",
+		file: "store/migrations/00029_listed_waits.sql", pkg: "store",
+		old: `CREATE INDEX waits_tenant ON waits (tenant, id);`,
+	},
+	{
+		desc: "the waits of all workloads are read for those of one", test: "TestHotQueriesUseIndexes",
+		file: "store/migrations/00029_listed_waits.sql", pkg: "store",
+		old: `CREATE INDEX waits_workload ON waits (workload, id);`,
+	},
 }
