@@ -3,6 +3,7 @@ package process
 import (
 	"os"
 	"strconv"
+	"syscall"
 	"testing"
 
 	"github.com/hostler/hostler/runtime"
@@ -29,13 +30,18 @@ func openRuntime(t testing.TB, dir string) *Runtime {
 	return rt
 }
 
-// copyTestprog copies the test program to where every user can run it.
+// copyTestprog copies the test program to where every user can run it. No process is
+// forked meanwhile: it would have the file open for writing until it has executed its
+// program, and the kernel executes no such file.
 func copyTestprog(t testing.TB, dir string) string {
 	t.Helper()
 	b, err := os.ReadFile(runtimetest.BuildTestprog(t))
 	require.NoError(t, err)
 	path := dir + "/box"
-	require.NoError(t, os.WriteFile(path, b, 0o755))
+	syscall.ForkLock.RLock()
+	err = os.WriteFile(path, b, 0o755)
+	syscall.ForkLock.RUnlock()
+	require.NoError(t, err)
 	return path
 }
 
