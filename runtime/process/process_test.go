@@ -30,8 +30,8 @@ func openRuntime(t testing.TB, dir string) *Runtime {
 	return rt
 }
 
-// copyTestprog copies the test program to where every user can run it. No process is
-// forked meanwhile: it would have the file open for writing until it has executed its
+// copyTestprog copies the test program to where every user can run it. In the meantime, no process is
+// forked: it would have the file open for writing until it has executed its
 // program, and the kernel executes no such file.
 func copyTestprog(t testing.TB, dir string) string {
 	t.Helper()
