@@ -60,6 +60,18 @@ var (
 	ErrBadArchive = errors.New("bad archive")
 	// ErrFileNotFound reports that the path does not exist in the container.
 	ErrFileNotFound = errors.New("no such file in the container")
+	// ErrTooManyCommands reports that as many commands of the tenant are running
+	// in the container as may.
+	ErrTooManyCommands = errors.New("too many commands are running in the container")
+	// ErrAttachedElsewhere reports that another client has attached to the command.
+	ErrAttachedElsewhere = errors.New("another client has attached to the command")
+	// ErrOutputLost reports that output of a command is not kept any more.
+	ErrOutputLost = errors.New("output of the command is not kept any more")
+	// ErrPortRefused reports that nothing listens on a port of the container.
+	ErrPortRefused = errors.New("nothing listens on the port")
+	// ErrTooManyConnections reports that as many connections to ports of the
+	// container are open as may.
+	ErrTooManyConnections = errors.New("too many connections to the container's ports")
 )
 
 // unavailableError is an ErrUnavailable whose cause is known.

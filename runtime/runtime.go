@@ -55,6 +55,9 @@ type Runtime interface {
 	Images
 	Recycler
 	Requester
+	Commander
+	TenantFiles
+	Ports
 }
 
 // Lifecycle creates and destroys containers.
