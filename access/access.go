@@ -45,6 +45,8 @@ type Options struct {
 	Claims    Claims
 	Workloads Workloads
 	Runtime   Runtime
+	Gates     Gates // nil: everything is permitted
+	Uses      Uses  // nil: nothing is recorded
 	Log       *slog.Logger
 }
 
@@ -52,7 +54,15 @@ type Options struct {
 type Service struct{ o Options }
 
 // New returns a Service.
-func New(o Options) *Service { return &Service{o: o} }
+func New(o Options) *Service {
+	if o.Gates == nil {
+		o.Gates = openGates{}
+	}
+	if o.Uses == nil {
+		o.Uses = noUses{}
+	}
+	return &Service{o: o}
+}
 
 // Grant permits one use of a claim's container.
 type Grant struct {

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/hostler/hostler/access"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/delivery"
 	"github.com/hostler/hostler/hooks"
@@ -56,6 +57,7 @@ type server struct {
 	publish  *publish.Service
 	waits    *wait.Service
 	dryRuns  *dryrun.Service
+	access   *access.Service
 	memory   *memory.Service
 	metrics  *metrics
 	member   *membership.Member // nil without a shared database
@@ -193,10 +195,24 @@ func assemble(db *store.DB, rt backend, sinks *snapshot.Sinks, requests *request
 		return w, err
 	}, requests)
 	s.memory = memory.New(db, log)
+	s.access = access.New(access.Options{
+		Claims: claimRecords{db, s.claims}, Workloads: s.pools.Catalog, Runtime: rt, Log: log,
+	})
 	s.events = dispatch.New(db, log, s.pools.EventHandlers(), s.claims.EventHandlers(), s.releases.EventHandlers(), s.delivery.EventHandlers(),
 		s.keeper.EventHandlers(), s.publish.EventHandlers(), s.waits.EventHandlers())
 	s.schedule = schedule.New(db, s.claims, s.pools, rt, s.releases, log)
 	return s
+}
+
+// claimRecords has the claims for package access.
+type claimRecords struct {
+	*store.DB
+	service *claim.Service
+}
+
+// Touch implements access.Claims.
+func (r claimRecords) Touch(ctx context.Context, id string) (claim.Claim, error) {
+	return r.service.Touch(ctx, id)
 }
 
 // destroyIdle has a container destroyed in which a command of an event hook may
