@@ -29,6 +29,7 @@ type Options struct {
 	DryRuns    DryRunner
 	Memory     Memory
 	Waits      Waits
+	Files      Files
 
 	// StorageUnavailable are the errors of the database that indicate that it
 	// is temporarily unavailable.
@@ -41,15 +42,18 @@ type Options struct {
 	Log     *slog.Logger
 
 	// WriteTimeout bounds one write to a client. Heartbeat is the interval of
-	// heartbeats on an idle stream. Zero means the default.
-	WriteTimeout time.Duration
-	Heartbeat    time.Duration
+	// heartbeats on an idle stream. UploadTimeout is how long a client may take for
+	// a part of a file. Zero means the default.
+	WriteTimeout  time.Duration
+	UploadTimeout time.Duration
+	Heartbeat     time.Duration
 }
 
 // Defaults for Options.
 const (
-	defaultWriteTimeout = 20 * time.Second
-	defaultHeartbeat    = 15 * time.Second
+	defaultWriteTimeout  = 20 * time.Second
+	defaultUploadTimeout = 60 * time.Second
+	defaultHeartbeat     = 15 * time.Second
 )
 
 // API is the HTTP handler.
@@ -72,6 +76,9 @@ type API struct {
 func New(o Options) *API {
 	if o.WriteTimeout == 0 {
 		o.WriteTimeout = defaultWriteTimeout
+	}
+	if o.UploadTimeout == 0 {
+		o.UploadTimeout = defaultUploadTimeout
 	}
 	if o.Heartbeat == 0 {
 		o.Heartbeat = defaultHeartbeat
@@ -123,6 +130,9 @@ func (a *API) routes() {
 	handle(a, op("get-memory", "GET /v1/claims/{id}"+keyPath, "Read a value of a claim's memory"), a.getMemory)
 	handle(a, op("put-memory", "PUT /v1/claims/{id}"+keyPath, "Put a value into a claim's memory"), a.putMemory)
 	handle(a, op("delete-memory", "DELETE /v1/claims/{id}"+keyPath, "Delete a value of a claim's memory"), a.deleteMemory)
+	handle(a, op("get-file", "GET /v1/claims/{id}"+filePath, "Read a file or directory of a claim's container"), a.getFile)
+	handle(a, op("put-file", "PUT /v1/claims/{id}"+filePath, "Write a file, or unpack an archive"), a.putFile)
+	handle(a, op("delete-file", "DELETE /v1/claims/{id}"+filePath, "Remove a file or directory"), a.deleteFile)
 	handle(a, op("list-snapshots", "GET /v1/workloads/{id}/snapshots", "List a tenant's snapshots"), a.listSnapshots)
 	handle(a, op("restore-snapshot", "POST /v1/workloads/{id}/snapshots/{snapshot}/restore", "Restore an older snapshot"), a.restore)
 
@@ -174,5 +184,5 @@ type patternRecorder struct{ *API }
 
 func (p patternRecorder) HandleFunc(pattern string, serve func(http.ResponseWriter, *http.Request)) {
 	p.patterns = append(p.patterns, pattern)
-	p.mux.HandleFunc(strings.Replace(pattern, keyPath, keyPattern, 1), serve)
+	p.mux.HandleFunc(strings.NewReplacer(keyPath, keyPattern, filePath, filePattern).Replace(pattern), serve)
 }

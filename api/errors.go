@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/hostler/hostler/access"
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/delivery"
@@ -41,6 +42,7 @@ const (
 	WaitNotFound         Code = "wait_not_found"
 	EventRemoved         Code = "event_removed"
 	MemoryNotFound       Code = "memory_not_found"
+	FileNotFound         Code = "file_not_found"
 	MethodNotAllowed     Code = "method_not_allowed"
 	RequestTimeout       Code = "request_timeout"
 	Conflict             Code = "conflict"
@@ -54,6 +56,19 @@ const (
 	MemoryNotShared      Code = "memory_not_shared"
 	MemoryFull           Code = "memory_full"
 	VersionConflict      Code = "version_conflict"
+	FileDenied           Code = "file_denied"
+	PathOutside          Code = "path_outside"
+	DeniedByHook         Code = "denied_by_hook"
+	NotAFile             Code = "not_a_file"
+	NotDirectory         Code = "not_directory"
+	NotEmpty             Code = "not_empty"
+	FileChanged          Code = "file_changed"
+	ReadOnly             Code = "read_only"
+	NotSupported         Code = "not_supported"
+	RangeNotSatisfiable  Code = "range_not_satisfiable"
+	TooManyRequests      Code = "too_many_requests"
+	FileFailed           Code = "file_failed"
+	NoSpace              Code = "no_space"
 	RateLimited          Code = "rate_limited"
 	PayloadTooLarge      Code = "payload_too_large"
 	UnsupportedMediaType Code = "unsupported_media_type"
@@ -93,6 +108,7 @@ var statuses = map[Code]struct {
 	WaitNotFound:         {http.StatusNotFound, "Wait not found"},
 	EventRemoved:         {http.StatusConflict, "The log no longer has the event"},
 	MemoryNotFound:       {http.StatusNotFound, "No value under this key"},
+	FileNotFound:         {http.StatusNotFound, "No such file in the container"},
 	MethodNotAllowed:     {http.StatusMethodNotAllowed, "Method not allowed"},
 	RequestTimeout:       {http.StatusRequestTimeout, "The request was received too slowly"},
 	Conflict:             {http.StatusConflict, "The state changed concurrently"},
@@ -106,6 +122,19 @@ var statuses = map[Code]struct {
 	MemoryNotShared:      {http.StatusConflict, "The workload's memory is not shared"},
 	MemoryFull:           {http.StatusConflict, "The memory is full"},
 	VersionConflict:      {http.StatusPreconditionFailed, "The value has another version"},
+	FileDenied:           {http.StatusForbidden, "The container's user may not do this with the file"},
+	PathOutside:          {http.StatusForbidden, "The path leads out of the permitted directories"},
+	DeniedByHook:         {http.StatusForbidden, "A hook refuses it"},
+	NotAFile:             {http.StatusConflict, "It is not a regular file"},
+	NotDirectory:         {http.StatusConflict, "It is not a directory"},
+	NotEmpty:             {http.StatusConflict, "The directory is not empty"},
+	FileChanged:          {http.StatusConflict, "The file changed during the request"},
+	ReadOnly:             {http.StatusConflict, "The filesystem is read-only"},
+	NotSupported:         {http.StatusConflict, "An older server created the container"},
+	RangeNotSatisfiable:  {http.StatusRequestedRangeNotSatisfiable, "The file ends before the range"},
+	TooManyRequests:      {http.StatusTooManyRequests, "Too many requests at once"},
+	FileFailed:           {http.StatusBadGateway, "The container could not do it with the file"},
+	NoSpace:              {http.StatusInsufficientStorage, "No space is left in the container"},
 	RateLimited:          {http.StatusTooManyRequests, "Too many requests"},
 	PayloadTooLarge:      {http.StatusRequestEntityTooLarge, "The body is too large"},
 	UnsupportedMediaType: {http.StatusUnsupportedMediaType, "The body's content type is not supported"},
@@ -150,6 +179,9 @@ var errorCodes = []struct {
 	{delivery.ErrClaimEnded, ClaimNotActive},
 	{delivery.ErrClaimPending, ClaimNotActive},
 	{delivery.ErrTestRunning, Conflict},
+	{access.ErrTooManyTransfers, TooManyRequests},
+	{runtime.ErrBadArchive, InvalidRequest},
+	{runtime.ErrUnsupported, NotSupported},
 	{memory.ErrInvalid, InvalidRequest},
 	{memory.ErrTooLarge, PayloadTooLarge},
 	{memory.ErrNotFound, MemoryNotFound},
@@ -266,6 +298,12 @@ func (a *API) classify(err error, p *Problem) Code {
 	if limit, ok := errors.AsType[*publish.LimitError](err); ok {
 		p.Dropped, p.retry = limit.Dropped, limit.RetryAfter
 		return RateLimited
+	}
+	if file, ok := errors.AsType[*runtime.FileError](err); ok {
+		return fileCode(file)
+	}
+	if _, ok := errors.AsType[*access.DeniedError](err); ok {
+		return DeniedByHook
 	}
 	if _, ok := errors.AsType[*runtime.StartError](err); ok {
 		return StartFailed

@@ -39,6 +39,7 @@ type Problem struct {
 
 	retry time.Duration // for Retry-After
 	allow string        // for Allow
+	size  string        // of a file, for Content-Range
 }
 
 // Error returns the detail.
@@ -55,6 +56,9 @@ func (p *Problem) GetHeaders() http.Header {
 	}
 	if p.allow != "" {
 		h.Set("Allow", p.allow)
+	}
+	if p.size != "" {
+		h.Set("Content-Range", "bytes */"+p.size)
 	}
 	if p.Status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", `Bearer realm="hostler"`)
