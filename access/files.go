@@ -104,7 +104,7 @@ func (s *Service) ReadFile(ctx context.Context, claimID, name string, part Part)
 	}
 	info, content, err := t.open(part)
 	if err != nil {
-		t.end()
+		defer t.end()
 		return info, nil, t.error(err)
 	}
 	return info, t.download(content), nil
@@ -118,7 +118,7 @@ func (s *Service) ReadTree(ctx context.Context, claimID, name string) (io.ReadCl
 	}
 	archive, err := s.o.Runtime.ReadTree(t.ctx, t.grant.Container(), t.ref)
 	if err != nil {
-		t.end()
+		defer t.end()
 		return nil, t.error(err)
 	}
 	return t.download(archive), nil

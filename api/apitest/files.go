@@ -12,6 +12,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"testing/iotest"
 
 	"github.com/hostler/hostler/access"
 	"github.com/hostler/hostler/claim"
@@ -181,17 +182,16 @@ func (b files) ReadFile(_ context.Context, _ string, ref runtime.FileRef, offset
 	if length >= 0 {
 		part = part[:min(length, int64(len(part)))]
 	}
-	return f.FileInfo, io.NopCloser(io.MultiReader(bytes.NewReader(part), failing{b.Errors["content"]})), nil
+	return f.FileInfo, b.content(part), nil
 }
 
-// failing is the end of content, or an error in place of it.
-type failing struct{ err error }
-
-func (f failing) Read([]byte) (int, error) {
-	if f.err != nil {
-		return 0, f.err
+// content returns content, or half of it and the error that Fail has made "content"
+// fail with. The caller holds the lock.
+func (b files) content(all []byte) io.ReadCloser {
+	if err := b.Errors["content"]; err != nil {
+		return io.NopCloser(io.MultiReader(bytes.NewReader(all[:len(all)/2]), iotest.ErrReader(err)))
 	}
-	return 0, io.EOF
+	return io.NopCloser(bytes.NewReader(all))
 }
 
 func (b files) WriteFile(_ context.Context, _ string, ref runtime.FileRef, mode fs.FileMode, content io.Reader) (runtime.FileInfo, error) {
@@ -255,7 +255,7 @@ func (b files) ReadTree(_ context.Context, _ string, ref runtime.FileRef) (io.Re
 	if err := w.Close(); err != nil {
 		return nil, err
 	}
-	return io.NopCloser(io.MultiReader(&out, failing{b.Errors["content"]})), nil
+	return b.content(out.Bytes()), nil
 }
 
 func (b files) WriteTree(_ context.Context, _ string, ref runtime.FileRef, archive io.Reader) error {
