@@ -53,6 +53,7 @@ type call struct {
 	query        url.Values
 	header       http.Header
 	body         []byte
+	content      io.Reader // in place of body, for calls that are made once
 	// noRetry reports whether the call is made once only: a second one might
 	// undo what another program has changed since, or run hooks again.
 	noRetry bool
@@ -80,7 +81,11 @@ func (c *Client) doOnce(ctx context.Context, req call) (*http.Response, error) {
 	if len(req.query) > 0 {
 		target += "?" + req.query.Encode()
 	}
-	r, err := http.NewRequestWithContext(ctx, req.method, target, bytes.NewReader(req.body))
+	content := io.Reader(bytes.NewReader(req.body))
+	if req.content != nil {
+		content = io.NopCloser(req.content) // the caller closes it
+	}
+	r, err := http.NewRequestWithContext(ctx, req.method, target, content)
 	if err != nil {
 		return nil, fmt.Errorf("make the request: %w", err)
 	}

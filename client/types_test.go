@@ -24,6 +24,7 @@ import (
 	"github.com/hostler/hostler/memory"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/publish"
+	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -47,6 +48,7 @@ func TestTypesAreTheServers(t *testing.T) {
 		{client.MemoryItem{}, memory.Item{}},
 		{client.MemoryValue{}, memory.Value{}},
 		{client.MemoryDeleted{}, memory.Deleted{}},
+		{client.FileInfo{}, runtime.FileInfo{}},
 		{client.Publication{}, publish.Request{}},
 		{client.Published{}, publish.Response{}},
 		{client.ActivityReport{}, publish.ActivityRequest{}},
