@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -151,14 +152,21 @@ func (a *API) readFile(ctx context.Context, in *getFileIn) (*streamOut, error) {
 	if choose == nil {
 		part.length = info.Size
 	}
+	if info.Size == 0 && !isHead {
+		part.length = -1 // the files of the kernel have content and no size
+	}
+	var begin io.Reader
+	if !isHead {
+		if begin, err = beginContent(content, part.length); err != nil {
+			content.Close() //nolint:errcheck // it was only read
+			return nil, err
+		}
+	}
 	return &streamOut{func(huma.Context) {
 		defer content.Close() //nolint:errcheck // it was only read
 		setFile(in.writer, info)
 		setDownload(in.writer, "application/octet-stream", path.Base(in.name()))
-		// The files of the kernel have content and no size.
-		if info.Size == 0 && !isHead {
-			part.length = -1
-		} else {
+		if part.length >= 0 {
 			in.writer.Header().Set("Content-Length", strconv.FormatInt(part.length, 10))
 		}
 		if part.isPart {
@@ -166,9 +174,27 @@ func (a *API) readFile(ctx context.Context, in *getFileIn) (*streamOut, error) {
 			in.writer.WriteHeader(http.StatusPartialContent)
 		}
 		if !isHead {
-			a.send(ctx, in.writer, content, part.length)
+			a.send(ctx, in.writer, begin, part.length)
 		}
 	}}, nil
+}
+
+// beginContent reads the beginning of content: an error there still has a status. A
+// negative length is an unknown one.
+func beginContent(content io.Reader, length int64) (io.Reader, error) {
+	first := int64(1)
+	if length >= 0 {
+		first = min(length, copyBuffer)
+	}
+	begin := bufio.NewReaderSize(content, copyBuffer)
+	_, err := begin.Peek(int(first))
+	if err == io.EOF { //nolint:errorlint // a reader returns io.EOF itself
+		if length < 0 {
+			return begin, nil
+		}
+		err = &runtime.FileError{Reason: runtime.FileChanged, Path: "file", Detail: "it became shorter"}
+	}
+	return begin, err
 }
 
 // withRemedy adds how a directory is read.

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bufio"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -181,9 +180,8 @@ func (a *API) readTree(ctx context.Context, in *getFileIn) (*streamOut, error) {
 	if err != nil {
 		return nil, err
 	}
-	// An error before the first byte still has a status.
-	begin := bufio.NewReaderSize(archive, copyBuffer)
-	if _, err := begin.Peek(1); err != nil && err != io.EOF { //nolint:errorlint // a reader returns io.EOF itself
+	begin, err := beginContent(archive, -1)
+	if err != nil {
 		archive.Close() //nolint:errcheck // nothing was read
 		return nil, err
 	}

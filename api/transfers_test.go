@@ -35,10 +35,17 @@ func TestBrokenDownloads(t *testing.T) {
 		require.Error(t, err, "%s: %d bytes", query, n)
 	}
 	b.Fail("content", nil)
-	b.PutFile("/one", "1")
-	b.Fail("content", errors.New("half of a byte is none"))
-	_, err := trySend(t, base, "GET", filesURL+"/one", "")
-	require.Error(t, err)
+	b.PutFile("/small", "12")
+	b.Fail("content", &runtime.FileError{Reason: runtime.FileChanged, Path: "/small", Detail: "it became shorter"})
+	a := request(t, base, "GET "+filesURL+"/small", "")
+	require.Equal(t, "409 file_changed", fmt.Sprint(a.status, " ", a.body["code"]))
+	// A container that sends less than it has promised.
+	b.Fail("content", io.EOF)
+	require.Equal(t, 409, request(t, base, "GET "+filesURL+"/small", "").status)
+	resp := sendRaw(t, base, "GET", filesURL+"/d/f", "")
+	require.Equal(t, 200, resp.StatusCode)
+	_, err := io.Copy(io.Discard, resp.Body)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
 
 // A file of the kernel has content and no size.
@@ -123,7 +130,7 @@ func TestIncompleteUploads(t *testing.T) {
 	base := startServer(t, b, func(o *api.Options) { o.UploadTimeout = 200 * time.Millisecond })
 	head := "PUT " + filesURL + "/f HTTP/1.1\nHost: localhost\n"
 	for text, want := range map[string]int{
-		head + "Content-Length: 10\n\nhalf":                                 400,
+		head + "Content-Length: 10\n\nhalf":                                  400,
 		head + "Transfer-Encoding: chunked\n\n4\nhalf\n":                     400,
 		head + "Transfer-Encoding: chunked\n\n4\nhalf\n5\nx":                 400,
 		head + "Transfer-Encoding: chunked\n\nno number\n":                   400,

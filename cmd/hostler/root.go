@@ -30,6 +30,8 @@ it at the release, and records every event.
 		newReleaseCmd(),
 		newSyncCmd(),
 		newMemoryCmd(),
+		newCpCmd(),
+		newFilesCmd(),
 		newSnapshotsCmd(),
 		newWaitCmd(),
 		newSignalCmd(),
