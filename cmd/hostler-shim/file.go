@@ -65,9 +65,10 @@ func runFile(args []string, stdin io.Reader, stdout io.Writer) int {
 		return askUsage
 	}
 	w.idle = time.AfterFunc(fileIdleTimeout, w.abort)
+	defer w.idle.Stop()
 	w.in = &shim.FileContent{Frames: shim.NewFileReader(idleReader{stdin, w.idle})}
 	w.out = shim.NewFileWriter(idleWriter{stdout, w.idle})
-	w.abortOnSignal()
+	defer w.abortOnSignal()()
 	result := fileResult(w.run(op))
 	if err := w.out.JSON(shim.FileEnd, result); err != nil || result.Reason != "" {
 		return exitFailed
@@ -85,14 +86,20 @@ func (w *fileWorker) run(op func(*fileWorker) error) error {
 	return op(w)
 }
 
-// abortOnSignal removes what is incomplete when the server ends the process.
-func (w *fileWorker) abortOnSignal() {
+// abortOnSignal removes what is incomplete when the server ends the process. The
+// caller calls the result.
+func (w *fileWorker) abortOnSignal() (stop func()) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, unix.SIGTERM)
-	go func() { // ends with the process
-		<-signals
-		w.abort()
+	go func() { // ends with stop
+		if _, ok := <-signals; ok {
+			w.abort()
+		}
 	}()
+	return func() {
+		signal.Stop(signals)
+		close(signals)
+	}
 }
 
 func (w *fileWorker) abort() {

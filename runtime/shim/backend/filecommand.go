@@ -129,7 +129,10 @@ func (f *fileCommand) next() (shim.FileFrame, error) {
 
 // frameError distinguishes errors of the connection from those of frames.
 func (f *fileCommand) frameError(err error) error {
-	if err == nil || f.err != nil {
+	switch {
+	case err == nil:
+		return nil
+	case f.err != nil:
 		return f.err
 	}
 	return errForged
@@ -200,11 +203,13 @@ func (f *fileCommand) finish(limit time.Duration) {
 	if f.closed {
 		return
 	}
-	late := time.AfterFunc(limit, f.stall)
-	for f.err == nil && limit > 0 {
-		f.err = f.receive()
+	if limit > 0 {
+		late := time.AfterFunc(limit, f.stall)
+		for f.err == nil {
+			f.err = f.receive()
+		}
+		late.Stop()
 	}
-	late.Stop()
 	f.silent.Stop()
 	f.stopWatch()
 	_ = f.stream.Close()
