@@ -51,11 +51,15 @@ type Options struct {
 type Containers struct {
 	sessions *shim.Sessions
 	options  Options
+
+	// Tests replace these.
+	programs    fileCommands
+	fileSilence time.Duration
 }
 
 // New returns the containers that the sessions reach.
 func New(sessions *shim.Sessions, o Options) Containers {
-	return Containers{sessions: sessions, options: o}
+	return Containers{sessions: sessions, options: o, fileSilence: fileSilence}
 }
 
 // Protocols implements runtime.Observer.Protocols.

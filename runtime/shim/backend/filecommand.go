@@ -22,6 +22,7 @@ type fileCommand struct {
 	stream    runtime.CommandStream
 	stopWatch func() bool // stops watching ctx
 	frames    *shim.FileReader
+	complete  bool // it has printed its last frame
 	closed    bool
 
 	due     atomic.Bool // whether the program should print something or end
@@ -175,6 +176,7 @@ func (f *fileCommand) result() error {
 	if err := f.frames.JSON(&result); err != nil {
 		return f.frameError(err)
 	}
+	f.complete = true
 	detail := shownText(result.Detail)
 	switch {
 	case result.Reason == "":
@@ -194,17 +196,14 @@ const (
 	fileEndTimeout  = 15 * time.Second
 )
 
-// close waits until the program has exited, which it does at once after its last
-// frame, or ends it. It may be called more than once, by one goroutine.
-func (f *fileCommand) close() { f.finish(fileExitTimeout) }
-
-// finish is close with another limit. 0 means that the program is ended.
-func (f *fileCommand) finish(limit time.Duration) {
+// close ends the program, unless it has printed its last frame: then it exits at
+// once, and close waits for that. It may be called more than once, by one goroutine.
+func (f *fileCommand) close() {
 	if f.closed {
 		return
 	}
-	if limit > 0 {
-		late := time.AfterFunc(limit, f.stall)
+	if f.complete {
+		late := time.AfterFunc(fileExitTimeout, f.stall)
 		for f.err == nil {
 			f.err = f.receive()
 		}

@@ -108,7 +108,7 @@ func (c *fileContent) nextFrame() error {
 
 // Close ends the program, unless it has printed everything.
 func (c *fileContent) Close() error {
-	c.command.finish(0)
+	c.command.close()
 	if c.err == nil {
 		c.err = errClosed
 	}

@@ -146,7 +146,10 @@ func (c Containers) WriteTree(ctx context.Context, id string, ref runtime.FileRe
 
 // files returns the program for the files of a container.
 func (c Containers) files(id string) filePrograms {
-	p := filePrograms{commands: c, id: id, program: shim.AskBinaryPath, silence: fileSilence}
+	p := filePrograms{commands: c, id: id, program: shim.AskBinaryPath, silence: c.fileSilence}
+	if c.programs != nil {
+		p.commands = c.programs
+	}
 	if c.options.FileProgram != nil {
 		p.program, p.root = c.options.FileProgram(id)
 	}
