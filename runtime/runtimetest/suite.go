@@ -109,6 +109,7 @@ func Run(t *testing.T, h Harness) {
 		{"stop", stopCase},
 		{"fencing", fencingCase},
 		{"files", fileCases},
+		{"tenant files", tenantFileCases},
 		{"recycling", recycleCases},
 		{"watch", watchCase},
 		{"requests", requestCases},
