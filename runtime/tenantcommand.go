@@ -18,6 +18,10 @@ const (
 	EndedCommandTTL = 2 * time.Minute
 )
 
+// ControlOnly is the offset of an attachment that has no output: it sends input,
+// signals and acknowledgments while another client may read.
+const ControlOnly int64 = -1
+
 // Commander runs commands with streams, for programs of tenants. They are apart
 // from those of Execer: a tenant who runs as many as it may delays no hook.
 //
