@@ -10,6 +10,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/hostler/hostler/access"
 )
 
 // Options configure the API.
@@ -29,6 +31,7 @@ type Options struct {
 	DryRuns    DryRunner
 	Memory     Memory
 	Waits      Waits
+	Access     *access.Service
 
 	// StorageUnavailable are the errors of the database that indicate that it
 	// is temporarily unavailable.
@@ -123,6 +126,7 @@ func (a *API) routes() {
 	handle(a, op("get-memory", "GET /v1/claims/{id}"+keyPath, "Read a value of a claim's memory"), a.getMemory)
 	handle(a, op("put-memory", "PUT /v1/claims/{id}"+keyPath, "Put a value into a claim's memory"), a.putMemory)
 	handle(a, op("delete-memory", "DELETE /v1/claims/{id}"+keyPath, "Delete a value of a claim's memory"), a.deleteMemory)
+	a.commandRoutes()
 	handle(a, op("list-snapshots", "GET /v1/workloads/{id}/snapshots", "List a tenant's snapshots"), a.listSnapshots)
 	handle(a, op("restore-snapshot", "POST /v1/workloads/{id}/snapshots/{snapshot}/restore", "Restore an older snapshot"), a.restore)
 

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/hostler/hostler/access"
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/delivery"
@@ -41,6 +42,13 @@ const (
 	WaitNotFound         Code = "wait_not_found"
 	EventRemoved         Code = "event_removed"
 	MemoryNotFound       Code = "memory_not_found"
+	CommandNotFound      Code = "command_not_found"
+	CommandNotStarted    Code = "command_not_started"
+	TooManyCommands      Code = "too_many_commands"
+	AttachedElsewhere    Code = "attached_elsewhere"
+	OutputLost           Code = "output_lost"
+	DeniedByHook         Code = "denied_by_hook"
+	NotSupported         Code = "not_supported"
 	MethodNotAllowed     Code = "method_not_allowed"
 	RequestTimeout       Code = "request_timeout"
 	Conflict             Code = "conflict"
@@ -93,6 +101,13 @@ var statuses = map[Code]struct {
 	WaitNotFound:         {http.StatusNotFound, "Wait not found"},
 	EventRemoved:         {http.StatusConflict, "The log no longer has the event"},
 	MemoryNotFound:       {http.StatusNotFound, "No value under this key"},
+	CommandNotFound:      {http.StatusNotFound, "Command not found"},
+	CommandNotStarted:    {http.StatusUnprocessableEntity, "The command did not start"},
+	TooManyCommands:      {http.StatusTooManyRequests, "Too many commands run in the container"},
+	AttachedElsewhere:    {http.StatusConflict, "Another client has attached to the command"},
+	OutputLost:           {http.StatusGone, "The output is not kept any more"},
+	DeniedByHook:         {http.StatusForbidden, "A hook has refused it"},
+	NotSupported:         {http.StatusConflict, "The container does not support it"},
 	MethodNotAllowed:     {http.StatusMethodNotAllowed, "Method not allowed"},
 	RequestTimeout:       {http.StatusRequestTimeout, "The request was received too slowly"},
 	Conflict:             {http.StatusConflict, "The state changed concurrently"},
@@ -155,6 +170,12 @@ var errorCodes = []struct {
 	{memory.ErrNotFound, MemoryNotFound},
 	{memory.ErrNotShared, MemoryNotShared},
 	{memory.ErrRate, RateLimited},
+	{access.ErrInvalid, InvalidRequest},
+	{runtime.ErrUnknownRun, CommandNotFound},
+	{runtime.ErrTooManyCommands, TooManyCommands},
+	{runtime.ErrAttachedElsewhere, AttachedElsewhere},
+	{runtime.ErrOutputLost, OutputLost},
+	{runtime.ErrUnsupported, NotSupported},
 	{pool.ErrWorkloadNotFound, WorkloadNotFound},
 	{pool.ErrContainerNotFound, ContainerNotFound},
 	{claim.ErrClaimNotFound, ClaimNotFound},
@@ -266,6 +287,10 @@ func (a *API) classify(err error, p *Problem) Code {
 	if limit, ok := errors.AsType[*publish.LimitError](err); ok {
 		p.Dropped, p.retry = limit.Dropped, limit.RetryAfter
 		return RateLimited
+	}
+	if denied, ok := errors.AsType[*access.DeniedError](err); ok {
+		p.Reason = denied.Hook
+		return DeniedByHook
 	}
 	if _, ok := errors.AsType[*runtime.StartError](err); ok {
 		return StartFailed
