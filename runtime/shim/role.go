@@ -53,13 +53,14 @@ const maxProgress = 2
 // features are the optional features of this end, in addition to the protocol's
 // version. The handshake carries both ends' features. Only features that both
 // ends have are used. An end ignores unknown names.
-var features = []string{FeatureFiles, FeatureScripts, FeatureLimits}
+var features = []string{FeatureFiles, FeatureScripts, FeatureLimits, FeaturePorts}
 
 // The features.
 const (
 	FeatureFiles   = "files"   // OpTar and OpUntar transfer files as streams
 	FeatureScripts = "scripts" // Run.Script
 	FeatureLimits  = "limits"  // Run.Limits
+	FeaturePorts   = "ports"   // OpDial and OpClosePorts
 )
 
 // commonFeatures returns the features that both ends have, so at most as many
