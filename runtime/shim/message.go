@@ -96,6 +96,8 @@ type Request struct {
 	// Streams is the number of the request's streams. Either end may send on
 	// them from when it knows of the request until the response.
 	Streams int `json:"streams,omitempty"`
+	// Window is that of the streams in bytes, 0 for Window. It needs FeatureCommands.
+	Window int `json:"window,omitempty"`
 	// Requests is for OpRun and OpWaitResult: until the command is over, its
 	// processes may send requests on this session, with the Fence.
 	Requests bool `json:"requests,omitempty"`

@@ -30,7 +30,9 @@ func (s *Session) DialPort(ctx context.Context, port int, fence int64) (runtime.
 	}
 	var conn *portConn
 	err := s.withRetry(ctx, "connect to a port", false, func(c *sessionConn) (err error) {
-		conn, err = dialPortOn(ctx, c, Request{Op: OpDial, Port: port, Fence: fence, Streams: 1})
+		conn, err = dialPortOn(ctx, c, Request{
+			Op: OpDial, Port: port, Fence: fence, Streams: 1, Window: runtime.PortWindow,
+		})
 		return err
 	})
 	if err != nil {
@@ -56,7 +58,7 @@ var errPortTimeout = fmt.Errorf("%w: no answer within %s", runtime.ErrUnavailabl
 
 // dialPortOn requests a connection on one session, and waits until it is open.
 func dialPortOn(ctx context.Context, c *sessionConn, r Request) (*portConn, error) {
-	if !c.Has(FeaturePorts) {
+	if !c.Has(FeaturePorts) || !c.Has(FeatureCommands) {
 		return nil, runtime.ErrUnsupported
 	}
 	out, err := c.Call(r)
