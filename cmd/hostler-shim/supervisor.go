@@ -48,6 +48,7 @@ type supervisor struct {
 	runs     *runs
 	sessions *sessions
 	asks     *asks
+	ports    *ports
 	// askListener is nil in a container of an older protocol.
 	askListener *askListener
 	// transfers holds a token for each file transfer.
@@ -197,7 +198,7 @@ func newSupervisor(config shim.Config) *supervisor {
 		halt:      halt{stopped: make(chan struct{})},
 	}
 	s.workers = &workers{reaper: s.reaper, env: s.env, defaultUser: config.User, hostProcess: config.HostProcess, slots: make(chan struct{}, maxRuns)}
-	s.asks = newAsks(&s.admitted)
+	s.asks, s.ports = newAsks(&s.admitted), newPorts(s.admit)
 	s.sessions, s.transfers = newSessions(os.Geteuid() == shim.UID), make(chan struct{}, maxTransfers)
 	return s
 }

@@ -74,7 +74,7 @@ func NewConn(stream io.ReadWriteCloser, channel *Channel, handle Handler, onResp
 		onResponse = func() {}
 	}
 	return &Conn{
-		stream: stream, channel: channel, local: channel.local, remote: channel.remote,
+		stream: stream, channel: channel, local: channel.local, remote: channel.remote.limitsFor(channel.features),
 		features: channel.features, handle: handle, onResponse: onResponse,
 		lastSentID: channel.local.firstID, lastReceivedID: channel.remote.firstID,
 		closed: make(chan struct{}), exchanges: make(map[uint64]*exchange),

@@ -1,6 +1,7 @@
 package shim
 
 import (
+	"cmp"
 	"sync/atomic"
 )
 
@@ -29,10 +30,10 @@ type exchange struct {
 	abandoned     bool // the caller no longer waits for it; guarded by conn.mu
 }
 
-func newExchange(c *Conn, id uint64, streams int) *exchange {
+func newExchange(c *Conn, id uint64, streams, window int) *exchange {
 	x := &exchange{conn: c, id: id}
 	for n := range streams {
-		x.streams = append(x.streams, newStream(x, byte(n)))
+		x.streams = append(x.streams, newStream(x, byte(n), window))
 	}
 	return x
 }
@@ -56,7 +57,8 @@ func (c *Conn) Call(r Request) (Outgoing, error) {
 	// The IDs are sent in order.
 	c.writeMu.Lock()
 	defer c.writeMu.Unlock()
-	x, err := c.register(r.Streams)
+	r.Window = c.windowOf(r)
+	x, err := c.register(r.Streams, r.Window)
 	if err != nil {
 		return Outgoing{}, err
 	}
@@ -68,6 +70,15 @@ func (c *Conn) Call(r Request) (Outgoing, error) {
 	return Outgoing{x}, nil
 }
 
+// windowOf returns the window of a request's streams, 0 for Window: a peer without
+// FeatureCommands knows no other one.
+func (c *Conn) windowOf(r Request) int {
+	if !c.Has(FeatureCommands) {
+		return 0
+	}
+	return r.Window
+}
+
 // Notify sends a request that has no response.
 func (c *Conn) Notify(r Request) error {
 	c.writeMu.Lock()
@@ -77,7 +88,7 @@ func (c *Conn) Notify(r Request) error {
 
 // register adds a request of ours and gives it an ID. It returns errTooManyOpen
 // if the request would exceed the peer's limits.
-func (c *Conn) register(streams int) (*exchange, error) {
+func (c *Conn) register(streams, window int) (*exchange, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
@@ -87,7 +98,7 @@ func (c *Conn) register(streams int) (*exchange, error) {
 		return nil, errTooManyOpen
 	}
 	c.lastSentID += 2
-	x := newExchange(c, c.lastSentID, streams)
+	x := newExchange(c, c.lastSentID, streams, cmp.Or(window, Window))
 	x.events = make(chan event, maxProgress+1)
 	c.exchanges[x.id] = x
 	c.outgoing.requests++
@@ -218,9 +229,12 @@ func (c *Conn) handleRequest(f Frame) error {
 		if r.Streams != 0 {
 			return protocolError("a one-way request with streams")
 		}
-		return c.handle(&Incoming{exchange: newExchange(c, 0, 0), Request: r})
+		return c.handle(&Incoming{exchange: newExchange(c, 0, 0, 0), Request: r})
 	}
-	x := newExchange(c, r.ID, r.Streams)
+	if r.Window < 0 || r.Window > Window || r.Window > 0 && r.Window < minWindow {
+		return protocolError("a request with a window of %d bytes", r.Window)
+	}
+	x := newExchange(c, r.ID, r.Streams, cmp.Or(c.windowOf(r), Window))
 	if err := c.registerIncoming(x); err != nil {
 		return err
 	}

@@ -46,6 +46,11 @@ func (r *rogue) request(n uint64, streams int) {
 	r.send(KindRequest, Request{ID: r.id(n), Op: OpTar, Streams: streams})
 }
 
+// window sends the rogue's n-th request, whose stream has a window.
+func (r *rogue) window(n uint64, size int) {
+	r.send(KindRequest, Request{ID: r.id(n), Op: OpTar, Streams: 1, Window: size})
+}
+
 // run sends the rogue's n-th request with a command.
 func (r *rogue) run(n uint64, run Run) {
 	r.send(KindRequest, Request{ID: r.id(n), Op: OpRun, Run: &run})
@@ -137,6 +142,19 @@ var protocolLimits = map[string]struct {
 	},
 	"NUL in a script": {func(r *rogue) { r.run(1, Run{Script: []byte("a")}) }, func(r *rogue) { r.run(2, Run{Script: []byte("a\x00")}) }},
 
+	"smaller window":           {func(r *rogue) { r.window(1, minWindow); r.frame(KindData, 1, make([]byte, minWindow)) }, func(r *rogue) { r.frame(KindData, 1, []byte("x")) }},
+	"window that is too small": {func(r *rogue) { r.window(1, minWindow) }, func(r *rogue) { r.window(2, minWindow-1) }},
+	"window that is too large": {func(r *rogue) { r.window(1, Window) }, func(r *rogue) { r.window(2, Window+1) }},
+	"negative window":          {nil, func(r *rogue) { r.window(1, -1) }},
+	"credit beyond the window": {
+		func(r *rogue) {
+			r.window(1, minWindow)
+			synctest.Wait()
+			_, _ = r.accepted[0].Stream(0).Write(make([]byte, 10))
+			r.frame(KindCredit, 1, creditBody(10))
+		},
+		func(r *rogue) { r.frame(KindCredit, 1, creditBody(1)) },
+	},
 	"credit overrun": {func(r *rogue) { r.request(1, 1); r.fillWindow(1, 0) }, func(r *rogue) { r.frame(KindData, 1, []byte("x")) }},
 	"credit overrun after reset": {func(r *rogue) {
 		r.request(1, 1)

@@ -67,6 +67,12 @@ const (
 	OpTar   Op = "tar"   // the program sends an archive
 	OpUntar Op = "untar" // the program unpacks one
 
+	// OpDial connects the request's only stream to a Port of the container's loopback
+	// interface. A progress message confirms the connection. The response follows
+	// its end. OpClosePorts closes those of smaller fences. Both need FeaturePorts.
+	OpDial       Op = "dial"
+	OpClosePorts Op = "close_ports"
+
 	// OpServe informs the program that its claim has this Fence, and that requests
 	// of the claim may be sent on this session.
 	OpServe Op = "serve"
@@ -83,12 +89,15 @@ type Request struct {
 	Run   *Run     `json:"run,omitempty"`
 	RunID string   `json:"key,omitempty"`
 	Paths []string `json:"paths,omitempty"`
+	Port  int      `json:"port,omitempty"` // for OpDial
 	// Fence is for operations that change the container. OpRun and OpUntar may
 	// have none.
 	Fence int64 `json:"fence,omitempty"`
 	// Streams is the number of the request's streams. Either end may send on
 	// them from when it knows of the request until the response.
 	Streams int `json:"streams,omitempty"`
+	// Window is that of the streams in bytes, 0 for Window. It needs FeatureCommands.
+	Window int `json:"window,omitempty"`
 	// Requests is for OpRun and OpWaitResult: until the command is over, its
 	// processes may send requests on this session, with the Fence.
 	Requests bool `json:"requests,omitempty"`

@@ -1,6 +1,7 @@
 package shim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/hostler/hostler/runtime"
@@ -31,15 +32,18 @@ var (
 	// Program has even request IDs.
 	Program = Role{
 		name: "program", firstID: 0, writeTimeout: 30 * time.Second,
-		maxRequests: 1024, maxRequestSize: MaxFrame, maxStreams: 64,
+		maxRequests: 2048, maxRequestSize: MaxFrame, maxStreams: 640,
 	}
 )
 
 // Limits of one stream.
 const (
 	// Window is how many bytes an end may send before the other end has read
-	// them. It is also the memory that a stalled reader costs.
+	// them, unless the request has a smaller one. It is also the memory that a
+	// stalled reader costs.
 	Window = 1 << 20
+	// minWindow is the smallest window of a request.
+	minWindow = 4 << 10
 	// MaxData bounds the bytes in one frame.
 	MaxData = 64 << 10
 	// maxStreamsPerRequest bounds the streams of one request.
@@ -53,14 +57,30 @@ const maxProgress = 2
 // features are the optional features of this end, in addition to the protocol's
 // version. The handshake carries both ends' features. Only features that both
 // ends have are used. An end ignores unknown names.
-var features = []string{FeatureFiles, FeatureScripts, FeatureLimits}
+var features = []string{FeatureFiles, FeatureScripts, FeatureLimits, FeatureCommands, FeaturePorts}
 
 // The features.
 const (
 	FeatureFiles   = "files"   // OpTar and OpUntar transfer files as streams
 	FeatureScripts = "scripts" // Run.Script
 	FeatureLimits  = "limits"  // Run.Limits
+	// FeatureCommands means OpCommand and what belongs to it, Request.Window, and
+	// that the program has more than the limits of earlyProgram.
+	FeatureCommands = "commands"
+	FeaturePorts    = "ports" // OpDial and OpClosePorts, with the window and the limits of FeatureCommands
 )
+
+// earlyProgram has the limits of a program without FeatureCommands.
+var earlyProgram = Role{maxRequests: 1024, maxStreams: 64}
+
+// limitsFor returns the role with the limits that the end of a connection with
+// these features has.
+func (r Role) limitsFor(features []string) Role {
+	if r.name == Program.name && !slices.Contains(features, FeatureCommands) {
+		r.maxRequests, r.maxStreams = earlyProgram.maxRequests, earlyProgram.maxStreams
+	}
+	return r
+}
 
 // commonFeatures returns the features that both ends have, so at most as many
 // as ours.

@@ -64,7 +64,7 @@ func TestNoHandlerBeginsAfterTheEnd(t *testing.T) {
 		calls := 0
 		a, end := newAskServer(t.Context(), 7, func(context.Context, runtime.Request, func(runtime.Response)) { calls++ })
 		end()
-		in := &Incoming{exchange: newExchange(&Conn{closed: make(chan struct{})}, 0, 0), Request: Request{Ask: &Ask{ID: "i", Name: "n"}}}
+		in := &Incoming{exchange: newExchange(&Conn{closed: make(chan struct{})}, 0, 0, Window), Request: Request{Ask: &Ask{ID: "i", Name: "n"}}}
 		refused := a.start(in)
 		synctest.Wait()
 		require.Zero(t, calls)

@@ -17,12 +17,13 @@ var (
 )
 
 // Stream is a pair of byte streams, one in each direction, that belong to a
-// request. At most Window bytes are sent that the other end has not read, so a
-// stream without a reader blocks only itself. One goroutine may read while
+// request. At most its window, in bytes, is sent that the other end has not read, so
+// a stream without a reader blocks only itself. One goroutine may read while
 // another one writes. Reset may be called by any goroutine.
 type Stream struct {
 	exchange *exchange
 	index    byte
+	window   int // of each direction, in bytes
 
 	// mu guards the fields below. It is never held during I/O.
 	mu   sync.Mutex
@@ -45,8 +46,8 @@ type Stream struct {
 	done   chan struct{} // closed when the stream is reset or its request ends
 }
 
-func newStream(exchange *exchange, index byte) *Stream {
-	s := &Stream{exchange: exchange, index: index, recvWindow: Window, credit: Window, done: make(chan struct{})}
+func newStream(exchange *exchange, index byte, window int) *Stream {
+	s := &Stream{exchange: exchange, index: index, window: window, recvWindow: window, credit: window, done: make(chan struct{})}
 	s.cond.L = &s.mu
 	return s
 }
@@ -66,7 +67,7 @@ func (s *Stream) Read(p []byte) (int, error) {
 	}
 	s.consumed += n
 	grant := 0
-	if s.readErr == nil && s.consumed >= Window/4 {
+	if s.readErr == nil && s.consumed >= s.window/4 {
 		grant, s.consumed = s.consumed, 0
 		s.recvWindow += grant
 	}
@@ -241,7 +242,7 @@ func (c *Conn) handleStreamFrame(f Frame) error {
 }
 
 // handleData stores received bytes for the reader. Small pieces share a chunk,
-// so that a stream never holds more than twice Window. The caller holds mu.
+// so that a stream never holds more than twice its window. The caller holds mu.
 func (s *Stream) handleData(body []byte) error {
 	switch {
 	case s.peerEnded:
@@ -273,7 +274,7 @@ func (s *Stream) handleCredit(body []byte) error {
 		return protocolError("credit frame with %d bytes", len(body))
 	}
 	more := binary.BigEndian.Uint32(body)
-	if more == 0 || uint64(more) > uint64(Window-s.credit) {
+	if more == 0 || uint64(more) > uint64(s.window-s.credit) {
 		return protocolError("credit for %d bytes exceeds the window: %d are open", more, s.credit)
 	}
 	s.credit += int(more)

@@ -27,6 +27,8 @@ const (
 	CodeDenied          Code = "denied"
 	CodeBadArchive      Code = "bad_archive"
 	CodeFileNotFound    Code = "no_file"
+	CodePortRefused     Code = "port_refused"
+	CodeTooManyConns    Code = "too_many_connections"
 	CodeUnsupported     Code = "unknown" // a request that the other end does not support
 	CodeFailed          Code = "failed"
 )
@@ -47,6 +49,8 @@ var errorByCode = map[Code]error{
 	CodeDenied:          runtime.ErrTainted,
 	CodeBadArchive:      runtime.ErrBadArchive,
 	CodeFileNotFound:    runtime.ErrFileNotFound,
+	CodePortRefused:     runtime.ErrPortRefused,
+	CodeTooManyConns:    runtime.ErrTooManyConnections,
 }
 
 // WireError is an error as sent.
