@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hostler/hostler/access"
+	"github.com/hostler/hostler/internal/backoff"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -30,7 +31,7 @@ type CommandRequest struct {
 type CommandResult struct {
 	ExitCode  int     `json:"exit_code" doc:"Its own, or 128 and the number of the signal."`
 	Signal    string  `json:"signal,omitempty" doc:"That ended it."`
-	TimedOut  bool    `json:"timed_out,omitempty" doc:"Its timeout passed, or it was ended by a request, before it exited."`
+	TimedOut  bool    `json:"timed_out,omitempty" doc:"Its timeout passed before it exited."`
 	Killed    bool    `json:"killed,omitempty" doc:"SIGKILL was needed."`
 	Leaked    int     `json:"leaked_processes,omitempty" doc:"Processes that it left behind; they were killed."`
 	OOMKilled bool    `json:"oom_killed,omitempty" doc:"The out-of-memory killer ended a process of it."`
@@ -274,42 +275,66 @@ type inputIn struct {
 const inputTimeout = 20 * time.Second
 
 func (a *API) commandInput(ctx context.Context, in *inputIn) (*struct{ Body CommandInput }, error) {
-	err := a.control(ctx, in.CommandPath, func(c *access.Command) error { return sendInput(ctx, c, in) })
-	if err != nil {
-		return nil, err
-	}
-	// A second attachment comes after all that the first one has sent.
 	var out CommandInput
-	err = a.control(ctx, in.CommandPath, func(c *access.Command) error {
-		out = CommandInput{Received: c.Start().InputReceived, Closed: c.Start().InputClosed}
-		return nil
+	err := a.control(ctx, in.CommandPath, func(c *access.Command) error {
+		ctx, cancel := context.WithTimeoutCause(ctx, inputTimeout, errSlowInput)
+		defer cancel()
+		end, err := sendInput(ctx, c, in)
+		if err == nil {
+			out, err = a.awaitInput(ctx, in, end)
+		}
+		return err
 	})
 	return &struct{ Body CommandInput }{out}, err
 }
 
-// sendInput sends input for as long as a request may wait. What is missing before it
-// was lost: the answer has the offset from which it is to be sent again.
-func sendInput(ctx context.Context, c *access.Command, in *inputIn) error {
+// errSlowInput is the cause of a context of a command that does not read its input.
+// The answer has how much of it was received.
+var errSlowInput = errors.New("the command does not read its input")
+
+// sendInput sends input for as long as a request may wait, and returns the offset of
+// its end. What is missing before it was lost: nothing is sent then, and the answer
+// has the offset from which it is to be sent again.
+func sendInput(ctx context.Context, c *access.Command, in *inputIn) (end int64, err error) {
 	start := c.Start()
 	offset := start.InputReceived
 	if in.Offset.isSet {
 		offset = in.Offset.value
 	}
 	if start.InputClosed || offset > start.InputReceived {
-		return nil
+		return 0, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, inputTimeout)
-	defer cancel()
-	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
-	var err error
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })() // Input returns
 	if len(in.RawBody) > 0 {
 		err = c.Input(offset, in.RawBody)
 	}
 	if err == nil && in.Close {
 		err = c.CloseInput()
 	}
-	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-		return nil // the answer has how much of it was received
+	if errors.Is(context.Cause(ctx), errSlowInput) {
+		err = nil
 	}
-	return err
+	return offset + int64(len(in.RawBody)), err
+}
+
+// inputChecks are the waits between looks at what a container has received.
+var inputChecks = backoff.Policy{Min: 2 * time.Millisecond, Max: 500 * time.Millisecond}
+
+// awaitInput waits until the container has received the input before the offset end,
+// and its end if that was sent, or for as long as a request may wait.
+func (a *API) awaitInput(ctx context.Context, in *inputIn, end int64) (CommandInput, error) {
+	wait := inputChecks.Retries()
+	for {
+		var got CommandInput
+		err := a.control(context.WithoutCancel(ctx), in.CommandPath, func(c *access.Command) error {
+			got = CommandInput{Received: c.Start().InputReceived, Closed: c.Start().InputClosed}
+			return nil
+		})
+		if err != nil || got.Closed || got.Received >= end && !in.Close {
+			return got, err
+		}
+		if end == 0 || wait.Sleep(ctx) != nil {
+			return got, nil
+		}
+	}
 }

@@ -126,8 +126,8 @@ type CommandStream interface {
 type CommandStart struct {
 	Offset        int64 // of the first output that Next returns
 	InputReceived int64 // bytes of input that the container has received
-	InputClosed   bool
-	Created       bool // whether this call started the command
+	InputClosed   bool  // no more is received: the input or the command has ended
+	Created       bool  // whether this call started the command
 	Terminal      bool
 }
 

@@ -27,7 +27,7 @@ func (c *container) attach(t *tenantCommand, after int64) (*commandStream, error
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	state := runtime.CommandStart{
-		Offset: after, InputReceived: t.received, InputClosed: t.closed, Terminal: t.spec.Terminal != nil,
+		Offset: after, InputReceived: t.received, InputClosed: t.closed || !t.endedAt.IsZero(), Terminal: t.spec.Terminal != nil,
 	}
 	if after == runtime.ControlOnly {
 		state.Offset = t.output.start
