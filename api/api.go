@@ -10,6 +10,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/hostler/hostler/access"
 )
 
 // Options configure the API.
@@ -30,6 +32,7 @@ type Options struct {
 	Memory     Memory
 	Waits      Waits
 	Files      Files
+	Access     *access.Service
 
 	// StorageUnavailable are the errors of the database that indicate that it
 	// is temporarily unavailable.
@@ -133,6 +136,7 @@ func (a *API) routes() {
 	handle(a, op("get-file", "GET /v1/claims/{id}"+filePath, "Read a file or directory of a claim's container"), a.getFile)
 	handle(a, op("put-file", "PUT /v1/claims/{id}"+filePath, "Write a file, or unpack an archive"), a.putFile)
 	handle(a, op("delete-file", "DELETE /v1/claims/{id}"+filePath, "Remove a file or directory"), a.deleteFile)
+	a.commandRoutes()
 	handle(a, op("list-snapshots", "GET /v1/workloads/{id}/snapshots", "List a tenant's snapshots"), a.listSnapshots)
 	handle(a, op("restore-snapshot", "POST /v1/workloads/{id}/snapshots/{snapshot}/restore", "Restore an older snapshot"), a.restore)
 

@@ -43,6 +43,13 @@ const (
 	EventRemoved         Code = "event_removed"
 	MemoryNotFound       Code = "memory_not_found"
 	FileNotFound         Code = "file_not_found"
+	CommandNotFound      Code = "command_not_found"
+	CommandNotStarted    Code = "command_not_started"
+	TooManyCommands      Code = "too_many_commands"
+	AttachedElsewhere    Code = "attached_elsewhere"
+	OutputLost           Code = "output_lost"
+	DeniedByHook         Code = "denied_by_hook"
+	NotSupported         Code = "not_supported"
 	MethodNotAllowed     Code = "method_not_allowed"
 	RequestTimeout       Code = "request_timeout"
 	Conflict             Code = "conflict"
@@ -58,13 +65,11 @@ const (
 	VersionConflict      Code = "version_conflict"
 	FileDenied           Code = "file_denied"
 	PathOutside          Code = "path_outside"
-	DeniedByHook         Code = "denied_by_hook"
 	NotAFile             Code = "not_a_file"
 	NotDirectory         Code = "not_directory"
 	NotEmpty             Code = "not_empty"
 	FileChanged          Code = "file_changed"
 	ReadOnly             Code = "read_only"
-	NotSupported         Code = "not_supported"
 	RangeNotSatisfiable  Code = "range_not_satisfiable"
 	TooManyRequests      Code = "too_many_requests"
 	FileFailed           Code = "file_failed"
@@ -109,6 +114,13 @@ var statuses = map[Code]struct {
 	EventRemoved:         {http.StatusConflict, "The log no longer has the event"},
 	MemoryNotFound:       {http.StatusNotFound, "No value under this key"},
 	FileNotFound:         {http.StatusNotFound, "No such file in the container"},
+	CommandNotFound:      {http.StatusNotFound, "Command not found"},
+	CommandNotStarted:    {http.StatusUnprocessableEntity, "The command did not start"},
+	TooManyCommands:      {http.StatusTooManyRequests, "Too many commands run in the container"},
+	AttachedElsewhere:    {http.StatusConflict, "Another client has attached to the command"},
+	OutputLost:           {http.StatusGone, "The output is not kept any more"},
+	DeniedByHook:         {http.StatusForbidden, "A hook has refused it"},
+	NotSupported:         {http.StatusConflict, "The container does not support it"},
 	MethodNotAllowed:     {http.StatusMethodNotAllowed, "Method not allowed"},
 	RequestTimeout:       {http.StatusRequestTimeout, "The request was received too slowly"},
 	Conflict:             {http.StatusConflict, "The state changed concurrently"},
@@ -124,13 +136,11 @@ var statuses = map[Code]struct {
 	VersionConflict:      {http.StatusPreconditionFailed, "The value has another version"},
 	FileDenied:           {http.StatusForbidden, "The container's user may not do this with the file"},
 	PathOutside:          {http.StatusForbidden, "The path leads out of the permitted directories"},
-	DeniedByHook:         {http.StatusForbidden, "A hook refuses it"},
 	NotAFile:             {http.StatusConflict, "It is not a regular file"},
 	NotDirectory:         {http.StatusConflict, "It is not a directory"},
 	NotEmpty:             {http.StatusConflict, "The directory is not empty"},
 	FileChanged:          {http.StatusConflict, "The file changed during the request"},
 	ReadOnly:             {http.StatusConflict, "The filesystem is read-only"},
-	NotSupported:         {http.StatusConflict, "An older server created the container"},
 	RangeNotSatisfiable:  {http.StatusRequestedRangeNotSatisfiable, "The file ends before the range"},
 	TooManyRequests:      {http.StatusTooManyRequests, "Too many requests at once"},
 	FileFailed:           {http.StatusBadGateway, "The container could not do it with the file"},
@@ -187,6 +197,12 @@ var errorCodes = []struct {
 	{memory.ErrNotFound, MemoryNotFound},
 	{memory.ErrNotShared, MemoryNotShared},
 	{memory.ErrRate, RateLimited},
+	{access.ErrInvalid, InvalidRequest},
+	{runtime.ErrUnknownRun, CommandNotFound},
+	{runtime.ErrTooManyCommands, TooManyCommands},
+	{runtime.ErrAttachedElsewhere, AttachedElsewhere},
+	{runtime.ErrOutputLost, OutputLost},
+	{runtime.ErrUnsupported, NotSupported},
 	{pool.ErrWorkloadNotFound, WorkloadNotFound},
 	{pool.ErrContainerNotFound, ContainerNotFound},
 	{claim.ErrClaimNotFound, ClaimNotFound},
@@ -302,7 +318,8 @@ func (a *API) classify(err error, p *Problem) Code {
 	if file, ok := errors.AsType[*runtime.FileError](err); ok {
 		return fileCode(file)
 	}
-	if _, ok := errors.AsType[*access.DeniedError](err); ok {
+	if denied, ok := errors.AsType[*access.DeniedError](err); ok {
+		p.Reason = denied.Hook
 		return DeniedByHook
 	}
 	if _, ok := errors.AsType[*runtime.StartError](err); ok {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -52,7 +53,7 @@ func op(id, route, summary string) huma.Operation {
 	}
 	return huma.Operation{
 		OperationID: id, Method: method, Path: path,
-		Summary: summary, Description: descriptions[id], Tags: []string{tag},
+		Summary: summary, Description: cmp.Or(descriptions[id], commandDescriptions[id]), Tags: []string{tag},
 		// The middleware has already read the body, within its own limits.
 		MaxBodyBytes: -1, BodyReadTimeout: -1,
 	}
@@ -147,6 +148,7 @@ func (a *API) describeBodies(doc *huma.OpenAPI) {
 
 	describeMemory(doc)
 	describeFiles(doc)
+	describeCommands(doc)
 
 	logs := doc.Paths["/v1/containers/{id}/logs"].Get.Responses["200"]
 	logs.Content = map[string]*huma.MediaType{"text/plain": {Schema: text}}

@@ -149,15 +149,23 @@ func get[T any](ctx context.Context, c *Client, path string) (T, error) {
 
 // post sends v as JSON.
 func post[T any](ctx context.Context, c *Client, path string, v any) (T, int, error) {
-	body, err := json.Marshal(v)
+	body, err := encode(v)
 	if err != nil {
 		var none T
-		return none, 0, fmt.Errorf("write the request: %w", err)
+		return none, 0, err
 	}
 	return doJSON[T](ctx, c, call{
 		method: http.MethodPost, path: path, body: body,
 		header: http.Header{"Content-Type": {"application/json"}},
 	})
+}
+
+func encode(v any) ([]byte, error) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("write the request: %w", err)
+	}
+	return body, nil
 }
 
 // listAll reads a list page by page, to its end or until there are limit items.

@@ -113,6 +113,7 @@ func Run(t *testing.T, h Harness) {
 		{"recycling", recycleCases},
 		{"watch", watchCase},
 		{"requests", requestCases},
+		{"ports", portCases},
 		{"previous version", previousVersionCase},
 		{"reach", shimProtectionCases},
 		{"reopen", reopenCase},
