@@ -25,7 +25,7 @@ type commands struct {
 	// mu guards the fields below. It is locked before that of a command.
 	mu     sync.Mutex
 	all    []*tenantCommand // in the order of their start
-	closed bool       // every process is being killed
+	closed bool             // every process is being killed
 }
 
 // open returns the command of a request, and whether it is new. A stale request for
