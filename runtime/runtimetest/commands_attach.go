@@ -72,6 +72,7 @@ func commandAttachAgain(t *testing.T, c *container) {
 	require.Error(t, s.Acknowledge(acknowledged+1))
 	require.NoError(t, s.Close(), "again")
 
+	require.NoError(t, c.attach(t, cmd.ID, acknowledged).Close(), "that acknowledges what is before")
 	_, err = c.rt.AttachCommand(t.Context(), c.id, cmd.ID, commandFence, acknowledged-1)
 	require.ErrorIs(t, err, runtime.ErrOutputLost)
 	_, err = c.rt.AttachCommand(t.Context(), c.id, cmd.ID, commandFence, 1<<40)

@@ -51,22 +51,18 @@ func commandUnreadInput(t *testing.T, c *container) {
 	cmd := c.tenantCommand("hang")
 	cmd.Input = true
 	s := c.open(t, cmd)
-	const size = 8 << 20
+	const some, size = 300 << 10, 8 << 20
+	require.NoError(t, s.Input(0, make([]byte, some)), "more than is in transit at once")
 	sent := make(chan error, 1)
-	go func() { sent <- s.Input(0, make([]byte, size)) }() // ends with the command
-	eventually(t, "some of it was received", func() bool {
-		again, err := c.rt.OpenCommand(t.Context(), c.id, cmd)
-		require.NoError(t, err)
-		defer again.Close()
-		return again.Start().InputReceived > 0
-	})
+	go func() { sent <- s.Input(some, make([]byte, size)) }() // ends with the attachment
+	again := c.attach(t, cmd.ID, 0)
 	require.ErrorIs(t, <-sent, runtime.ErrAttachedElsewhere)
-	s = c.attach(t, cmd.ID, 0)
-	received := s.Start().InputReceived
-	require.Less(t, received, int64(1<<20))
-	go func() { sent <- s.Input(received, make([]byte, size)) }()
+	received := again.Start().InputReceived
+	require.Positive(t, received)
+	require.Less(t, received, int64(some))
+	go func() { sent <- again.Input(received, make([]byte, size)) }() // ends with the command
 	require.NoError(t, c.rt.EndCommand(t.Context(), c.id, cmd.ID, commandFence))
-	_, result := follow(t, s)
+	_, result := follow(t, again)
 	require.Equal(t, "SIGTERM", result.Signal)
 	require.NoError(t, <-sent, "it is discarded")
 }
