@@ -104,12 +104,12 @@ func commandEnd(t *testing.T, c *container) {
 // of the same claim or an earlier one begins with a smaller fence after it.
 func commandEndAll(t *testing.T, c *container) {
 	require.NoError(t, c.rt.EndCommands(t.Context(), c.id, commandFence, time.Minute), "there is none")
-	patient := c.tenantCommand("ignore-term")
-	patient.Grace = new(time.Hour)
+	stubborn := c.tenantCommand("ignore-term")
+	stubborn.Grace = new(time.Hour)
 	internal := c.tenantCommand("hang")
 	internal.Internal = true
 	var all []runtime.CommandStream
-	for _, cmd := range []runtime.TenantCommand{patient, internal, c.tenantCommand("hang")} {
+	for _, cmd := range []runtime.TenantCommand{stubborn, internal, c.tenantCommand("hang")} {
 		all = append(all, c.open(t, cmd))
 	}
 	r := &received{}
