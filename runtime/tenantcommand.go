@@ -101,7 +101,8 @@ type CommandStream interface {
 	// An error that is ErrUnavailable means that the connection was lost: attach
 	// again, after what was received.
 	Next() (CommandOutput, error)
-	// Acknowledge reports that the output before the offset will not be read again. The container holds the command back without that.
+	// Acknowledge confirms that the output before the offset will not
+	// be read again. The container holds the command back without that.
 	Acknowledge(offset int64) error
 	// Input sends input that begins at the offset, and returns when there is room
 	// for more. The container ignores what it has received already. A command that
