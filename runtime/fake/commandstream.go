@@ -83,7 +83,6 @@ func (s *commandStream) Next() (runtime.CommandOutput, error) {
 		}
 		if !s.t.endedAt.IsZero() {
 			s.atEOF = true
-			s.forgetAcknowledged()
 			return runtime.CommandOutput{}, io.EOF
 		}
 		s.c.changed.Wait()
@@ -126,7 +125,6 @@ func (s *commandStream) Acknowledge(offset int64) error {
 			return fmt.Errorf("acknowledge %d: only what is before %d was received", offset, received)
 		}
 		s.t.output.acknowledge(offset)
-		s.forgetAcknowledged()
 		return nil
 	})
 }
@@ -233,10 +231,13 @@ func (s *commandStream) Result() (runtime.Result, error) {
 	return s.t.result, nil
 }
 
-// Close detaches.
+// Close detaches. A client that has received everything needs the command no more.
 func (s *commandStream) Close() error {
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
+	if s.err == nil {
+		s.forgetAcknowledged()
+	}
 	s.detach(fs.ErrClosed)
 	return nil
 }

@@ -60,12 +60,15 @@ func (rt *Runtime) DialPort(ctx context.Context, id string, port int, fence int6
 	err := rt.do(ctx, call, func(c *container) error {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if err := c.checkTenant(fence); err != nil {
+		if err := c.checkReachable(); err != nil {
+			return err
+		}
+		if err := c.admit(fence); err != nil {
 			return err
 		}
 		l := c.ports.listeners[port]
 		switch {
-		case l == nil || l.proc != nil && l.proc.dead:
+		case l == nil || c.main == nil || l.proc != nil && l.proc.dead:
 			return runtime.ErrPortRefused
 		case len(c.ports.open) >= runtime.MaxPortConnections:
 			return runtime.ErrTooManyConnections
@@ -93,11 +96,8 @@ func (rt *Runtime) ClosePorts(ctx context.Context, id string, fence int64) error
 	return rt.do(ctx, Call{Op: "close_ports", ID: id, Fence: fence}, func(c *container) error {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if c.program < tenantVersion {
-			return nil
-		}
-		if c.state != runtime.Running {
-			return runtime.ErrNotRunning
+		if c.checkReachable() != nil {
+			return nil // it has none
 		}
 		if err := c.checkFence(fence); err != nil {
 			return err

@@ -48,7 +48,7 @@ func readOutput(t *testing.T, s runtime.CommandStream) (stdout, stderr string) {
 }
 
 // A command has its own streams, receives each byte of input once, and is forgotten
-// when its end and all of its output were received.
+// when a client that has received its end and all of its output detaches.
 func TestTenantCommandStreams(t *testing.T) {
 	rt := fake.New()
 	id := startContainer(t, rt)
@@ -67,6 +67,7 @@ func TestTenantCommandStreams(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, result.OK())
 	require.Equal(t, runtime.Output{Total: 4}, result.Stdout)
+	require.NoError(t, s.Close())
 	_, err = rt.AttachCommand(t.Context(), id, "one", claimFence, 0)
 	require.ErrorIs(t, err, runtime.ErrUnknownRun)
 

@@ -27,9 +27,6 @@ func portCases(t *testing.T, s *suite) {
 	} {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
-			if isUnsupported(t, s.Limitations.NoKernel, "programs that listen on ports") {
-				return
-			}
 			k.run(t, s)
 		})
 	}
