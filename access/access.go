@@ -51,7 +51,10 @@ type Options struct {
 }
 
 // Service is how tenants use their containers.
-type Service struct{ o Options }
+type Service struct {
+	o                     Options
+	connections, requests portSlots
+}
 
 // New returns a Service.
 func New(o Options) *Service {
