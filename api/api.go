@@ -29,10 +29,13 @@ type Options struct {
 	DryRuns    DryRunner
 	Memory     Memory
 	Waits      Waits
+	Ports      Ports
 
 	// StorageUnavailable are the errors of the database that indicate that it
 	// is temporarily unavailable.
 	StorageUnavailable []error
+
+	PortDomain PortDomain // of the ports of claims
 
 	Ready   func(context.Context) error // returns why the server is not ready
 	Metrics http.Handler                // nil: no /metrics
@@ -66,6 +69,9 @@ type API struct {
 	ready     readiness
 
 	crossOrigin *http.CrossOriginProtection
+
+	portTransport *http.Transport
+	portBuffers   copyBuffers
 }
 
 // New returns the API with all its routes.
@@ -81,6 +87,7 @@ func New(o Options) *API {
 	}
 	a := &API{o: o, mux: http.NewServeMux(), closing: make(chan struct{}), crossOrigin: http.NewCrossOriginProtection()}
 	a.huma = humago.New(patternRecorder{a}, a.config())
+	a.portTransport = newPortTransport(o.Ports)
 	a.routes()
 	a.describe()
 	a.handler = a.middleware(a.mux)
@@ -123,6 +130,7 @@ func (a *API) routes() {
 	handle(a, op("get-memory", "GET /v1/claims/{id}"+keyPath, "Read a value of a claim's memory"), a.getMemory)
 	handle(a, op("put-memory", "PUT /v1/claims/{id}"+keyPath, "Put a value into a claim's memory"), a.putMemory)
 	handle(a, op("delete-memory", "DELETE /v1/claims/{id}"+keyPath, "Delete a value of a claim's memory"), a.deleteMemory)
+	a.portRoutes()
 	handle(a, op("list-snapshots", "GET /v1/workloads/{id}/snapshots", "List a tenant's snapshots"), a.listSnapshots)
 	handle(a, op("restore-snapshot", "POST /v1/workloads/{id}/snapshots/{snapshot}/restore", "Restore an older snapshot"), a.restore)
 

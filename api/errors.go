@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/hostler/hostler/access"
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/delivery"
@@ -54,11 +55,17 @@ const (
 	MemoryNotShared      Code = "memory_not_shared"
 	MemoryFull           Code = "memory_full"
 	VersionConflict      Code = "version_conflict"
+	DeniedByHook         Code = "denied_by_hook"
+	NotSupported         Code = "not_supported"
+	NoPortDomain         Code = "no_port_domain"
 	RateLimited          Code = "rate_limited"
 	PayloadTooLarge      Code = "payload_too_large"
 	UnsupportedMediaType Code = "unsupported_media_type"
 	PoolExhausted        Code = "pool_exhausted"
 	TooManyWaits         Code = "too_many_waits"
+	TooManyConnections   Code = "too_many_connections"
+	PortRefused          Code = "port_refused"
+	PortFailed           Code = "port_failed"
 	Internal             Code = "internal"
 	HookFailed           Code = "hook_failed"
 	StartFailed          Code = "start_failed"
@@ -106,11 +113,17 @@ var statuses = map[Code]struct {
 	MemoryNotShared:      {http.StatusConflict, "The workload's memory is not shared"},
 	MemoryFull:           {http.StatusConflict, "The memory is full"},
 	VersionConflict:      {http.StatusPreconditionFailed, "The value has another version"},
+	DeniedByHook:         {http.StatusForbidden, "A hook refuses it"},
+	NotSupported:         {http.StatusConflict, "An older server created the container"},
+	NoPortDomain:         {http.StatusConflict, "The server has no domain for ports"},
 	RateLimited:          {http.StatusTooManyRequests, "Too many requests"},
 	PayloadTooLarge:      {http.StatusRequestEntityTooLarge, "The body is too large"},
 	UnsupportedMediaType: {http.StatusUnsupportedMediaType, "The body's content type is not supported"},
 	PoolExhausted:        {http.StatusTooManyRequests, "All containers of the pool are in use"},
 	TooManyWaits:         {http.StatusTooManyRequests, "The claim has too many waits or signals"},
+	TooManyConnections:   {http.StatusTooManyRequests, "Too many connections to ports are open"},
+	PortRefused:          {http.StatusBadGateway, "Nothing listens on the port"},
+	PortFailed:           {http.StatusBadGateway, "The program on the port did not answer"},
 	Internal:             {http.StatusInternalServerError, "Internal server error"},
 	HookFailed:           {http.StatusBadGateway, "A hook failed"},
 	StartFailed:          {http.StatusBadGateway, "The container did not start"},
@@ -150,6 +163,9 @@ var errorCodes = []struct {
 	{delivery.ErrClaimEnded, ClaimNotActive},
 	{delivery.ErrClaimPending, ClaimNotActive},
 	{delivery.ErrTestRunning, Conflict},
+	{runtime.ErrUnsupported, NotSupported},
+	{runtime.ErrPortRefused, PortRefused},
+	{runtime.ErrTooManyConnections, TooManyConnections},
 	{memory.ErrInvalid, InvalidRequest},
 	{memory.ErrTooLarge, PayloadTooLarge},
 	{memory.ErrNotFound, MemoryNotFound},
@@ -266,6 +282,9 @@ func (a *API) classify(err error, p *Problem) Code {
 	if limit, ok := errors.AsType[*publish.LimitError](err); ok {
 		p.Dropped, p.retry = limit.Dropped, limit.RetryAfter
 		return RateLimited
+	}
+	if _, ok := errors.AsType[*access.DeniedError](err); ok {
+		return DeniedByHook
 	}
 	if _, ok := errors.AsType[*runtime.StartError](err); ok {
 		return StartFailed
