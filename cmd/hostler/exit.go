@@ -57,6 +57,8 @@ var exitCodes = map[client.Code]int{
 	client.CodeRateLimited:        exitUnavailable,
 	client.CodePoolExhausted:      exitUnavailable,
 	client.CodeTooManyWaits:       exitUnavailable,
+	client.CodeTooManyConnections: exitUnavailable,
+	client.CodeDeniedByHook:       exitRefused,
 	client.CodePoolNotReady:       exitUnavailable,
 	client.CodeNotReady:           exitUnavailable,
 	client.CodeEngineUnavailable:  exitUnavailable,
@@ -87,6 +89,7 @@ var hints = map[client.Code]string{
 	client.CodeHookFailed:        "see its whole output with `hostler logs RUN`",
 	client.CodeUnauthorized:      "name a key with --api-key-file or HOSTLER_API_KEY",
 	client.CodeContainerInUse:    "release its claim, or destroy it with --force",
+	client.CodeNoPortDomain:      "use `hostler port-forward`",
 	client.CodeInternal:          "see the server's log",
 }
 

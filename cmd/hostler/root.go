@@ -30,6 +30,8 @@ it at the release, and records every event.
 		newReleaseCmd(),
 		newSyncCmd(),
 		newMemoryCmd(),
+		newPortForwardCmd(),
+		newLinkCmd(),
 		newSnapshotsCmd(),
 		newWaitCmd(),
 		newSignalCmd(),
