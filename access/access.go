@@ -52,8 +52,9 @@ type Options struct {
 
 // Service is how tenants use their containers.
 type Service struct {
-	o                    Options
-	transfers, fileCalls slots
+	o                     Options
+	transfers, fileCalls  slots
+	connections, requests portSlots
 }
 
 // New returns a Service.

@@ -33,10 +33,13 @@ type Options struct {
 	Waits      Waits
 	Files      Files
 	Access     *access.Service
+	Ports      Ports
 
 	// StorageUnavailable are the errors of the database that indicate that it
 	// is temporarily unavailable.
 	StorageUnavailable []error
+
+	PortDomain PortDomain // of the ports of claims
 
 	Ready   func(context.Context) error // returns why the server is not ready
 	Metrics http.Handler                // nil: no /metrics
@@ -73,6 +76,9 @@ type API struct {
 	ready     readiness
 
 	crossOrigin *http.CrossOriginProtection
+
+	portTransport *http.Transport
+	portBuffers   copyBuffers
 }
 
 // New returns the API with all its routes.
@@ -91,6 +97,7 @@ func New(o Options) *API {
 	}
 	a := &API{o: o, mux: http.NewServeMux(), closing: make(chan struct{}), crossOrigin: http.NewCrossOriginProtection()}
 	a.huma = humago.New(patternRecorder{a}, a.config())
+	a.portTransport = newPortTransport(o.Ports)
 	a.routes()
 	a.describe()
 	a.handler = a.middleware(a.mux)
@@ -137,6 +144,7 @@ func (a *API) routes() {
 	handle(a, op("put-file", "PUT /v1/claims/{id}"+filePath, "Write a file, or unpack an archive"), a.putFile)
 	handle(a, op("delete-file", "DELETE /v1/claims/{id}"+filePath, "Remove a file or directory"), a.deleteFile)
 	a.commandRoutes()
+	a.portRoutes()
 	handle(a, op("list-snapshots", "GET /v1/workloads/{id}/snapshots", "List a tenant's snapshots"), a.listSnapshots)
 	handle(a, op("restore-snapshot", "POST /v1/workloads/{id}/snapshots/{snapshot}/restore", "Restore an older snapshot"), a.restore)
 

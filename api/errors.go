@@ -74,11 +74,15 @@ const (
 	TooManyRequests      Code = "too_many_requests"
 	FileFailed           Code = "file_failed"
 	NoSpace              Code = "no_space"
+	NoPortDomain         Code = "no_port_domain"
 	RateLimited          Code = "rate_limited"
 	PayloadTooLarge      Code = "payload_too_large"
 	UnsupportedMediaType Code = "unsupported_media_type"
 	PoolExhausted        Code = "pool_exhausted"
 	TooManyWaits         Code = "too_many_waits"
+	TooManyConnections   Code = "too_many_connections"
+	PortRefused          Code = "port_refused"
+	PortFailed           Code = "port_failed"
 	Internal             Code = "internal"
 	HookFailed           Code = "hook_failed"
 	StartFailed          Code = "start_failed"
@@ -145,11 +149,15 @@ var statuses = map[Code]struct {
 	TooManyRequests:      {http.StatusTooManyRequests, "Too many requests at once"},
 	FileFailed:           {http.StatusBadGateway, "The container could not do it with the file"},
 	NoSpace:              {http.StatusInsufficientStorage, "No space is left in the container"},
+	NoPortDomain:         {http.StatusConflict, "The server has no domain for ports"},
 	RateLimited:          {http.StatusTooManyRequests, "Too many requests"},
 	PayloadTooLarge:      {http.StatusRequestEntityTooLarge, "The body is too large"},
 	UnsupportedMediaType: {http.StatusUnsupportedMediaType, "The body's content type is not supported"},
 	PoolExhausted:        {http.StatusTooManyRequests, "All containers of the pool are in use"},
 	TooManyWaits:         {http.StatusTooManyRequests, "The claim has too many waits or signals"},
+	TooManyConnections:   {http.StatusTooManyRequests, "Too many connections to ports are open"},
+	PortRefused:          {http.StatusBadGateway, "Nothing listens on the port"},
+	PortFailed:           {http.StatusBadGateway, "The program on the port did not answer"},
 	Internal:             {http.StatusInternalServerError, "Internal server error"},
 	HookFailed:           {http.StatusBadGateway, "A hook failed"},
 	StartFailed:          {http.StatusBadGateway, "The container did not start"},
@@ -192,6 +200,8 @@ var errorCodes = []struct {
 	{access.ErrTooManyTransfers, TooManyRequests},
 	{runtime.ErrBadArchive, InvalidRequest},
 	{runtime.ErrUnsupported, NotSupported},
+	{runtime.ErrPortRefused, PortRefused},
+	{runtime.ErrTooManyConnections, TooManyConnections},
 	{memory.ErrInvalid, InvalidRequest},
 	{memory.ErrTooLarge, PayloadTooLarge},
 	{memory.ErrNotFound, MemoryNotFound},
@@ -202,7 +212,6 @@ var errorCodes = []struct {
 	{runtime.ErrTooManyCommands, TooManyCommands},
 	{runtime.ErrAttachedElsewhere, AttachedElsewhere},
 	{runtime.ErrOutputLost, OutputLost},
-	{runtime.ErrUnsupported, NotSupported},
 	{pool.ErrWorkloadNotFound, WorkloadNotFound},
 	{pool.ErrContainerNotFound, ContainerNotFound},
 	{claim.ErrClaimNotFound, ClaimNotFound},

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -52,6 +53,9 @@ func (a *API) middleware(mux *http.ServeMux) http.Handler {
 		h.Set("Cache-Control", "no-store")
 		a.logAccess(rec, r, func() (principal string) {
 			defer a.recoverPanic(rec, r)
+			if principal, served := a.serveAtPort(rec, r); served {
+				return principal
+			}
 			principal, refused := a.authenticate(r)
 			for _, check := range []func(*recorder, *http.Request) *Problem{validateURL, a.checkRoute, a.readBody} {
 				if refused == nil {
@@ -78,7 +82,7 @@ func (a *API) logAccess(rec *recorder, r *http.Request, serve func() string) {
 			level = slog.LevelDebug
 		}
 		a.o.Log.Log(r.Context(), level, "request", "request", requestID(r.Context()),
-			"method", r.Method, "path", loggedPath(r.URL.Path), "status", rec.status, "bytes", rec.written,
+			"method", r.Method, "path", cmp.Or(rec.path, loggedPath(r.URL.Path)), "status", rec.status, "bytes", rec.written,
 			"duration_ms", float64(time.Since(begin).Microseconds())/1000, "key", principal, "remote", r.RemoteAddr)
 	}()
 	principal = serve()

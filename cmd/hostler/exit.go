@@ -60,6 +60,7 @@ var exitCodes = map[client.Code]int{
 	client.CodeRateLimited:        exitUnavailable,
 	client.CodePoolExhausted:      exitUnavailable,
 	client.CodeTooManyWaits:       exitUnavailable,
+	client.CodeTooManyConnections: exitUnavailable,
 	client.CodePoolNotReady:       exitUnavailable,
 	client.CodeNotReady:           exitUnavailable,
 	client.CodeEngineUnavailable:  exitUnavailable,
@@ -92,6 +93,7 @@ var hints = map[client.Code]string{
 	client.CodeHookFailed:        "see its whole output with `hostler logs RUN`",
 	client.CodeUnauthorized:      "name a key with --api-key-file or HOSTLER_API_KEY",
 	client.CodeContainerInUse:    "release its claim, or destroy it with --force",
+	client.CodeNoPortDomain:      "use `hostler port-forward`",
 	client.CodeInternal:          "see the server's log",
 }
 

@@ -32,6 +32,8 @@ it at the release, and records every event.
 		newMemoryCmd(),
 		newCpCmd(),
 		newFilesCmd(),
+		newPortForwardCmd(),
+		newLinkCmd(),
 		newSnapshotsCmd(),
 		newWaitCmd(),
 		newSignalCmd(),
