@@ -11,6 +11,8 @@
 //	hostler-shim untar DIR started by init: unpacks stdin into DIR
 //	hostler COMMAND        for the container's processes: sends a request to the
 //	                       server; a copy of this program that everyone may read
+//	hostler _file OP REQUEST   for the server: works on files as the container's
+//	                       user
 //
 // It guarantees that a command has ended when it reports so. A worker is a
 // subreaper: every process that a command starts, however it tries to hide,
@@ -47,7 +49,10 @@ var version = "dev"
 const (
 	gcPercent   = 50
 	memoryLimit = 32 << 20
-	processors  = 2 // a blocking system call may occupy one for a while
+	// initMemoryLimit is that of init: it keeps the output of commands.
+	initMemoryLimit = 160 << 20
+
+	processors = 2 // a blocking system call may occupy one for a while
 )
 
 // exitUsage and exitFailed are the exit codes of the tool. Init exits with the
@@ -79,6 +84,9 @@ func main() {
 	debug.SetMemoryLimit(memoryLimit)
 	goruntime.GOMAXPROCS(processors)
 	if filepath.Base(os.Args[0]) == shim.AskBinaryName {
+		if len(os.Args) > 1 && os.Args[1] == shim.FileCommand {
+			os.Exit(runFile(os.Args[2:], os.Stdin, os.Stdout))
+		}
 		os.Exit(runAsk(os.Args[1:], os.Stdout, os.Stderr))
 	}
 	if len(os.Args) < 2 {

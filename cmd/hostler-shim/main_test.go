@@ -19,6 +19,7 @@ import (
 var childCommands = map[string]func() int{
 	"init":     func() int { return runInit(nil) },
 	"untar":    func() int { return runUntar(os.Args[2:]) },
+	"_file":    func() int { return runFile(os.Args[2:], os.Stdin, os.Stdout) },
 	"start":    func() int { return runStart(nil) },
 	"worker":   func() int { return runWorker(os.Args[2:]) },
 	"own":      printShimUser,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -46,6 +47,7 @@ type supervisor struct {
 	reaper   *reaper
 	workers  *workers
 	runs     *runs
+	commands *commands
 	sessions *sessions
 	asks     *asks
 	ports    *ports
@@ -97,6 +99,7 @@ func runInit(args []string) int {
 		return exitUsage
 	}
 	os.Unsetenv(shim.ConfigEnv)
+	debug.SetMemoryLimit(initMemoryLimit)
 	if err := becomeInit(&config); err != nil {
 		logError("start", err)
 		return exitFailed
@@ -198,7 +201,9 @@ func newSupervisor(config shim.Config) *supervisor {
 		halt:      halt{stopped: make(chan struct{})},
 	}
 	s.workers = &workers{reaper: s.reaper, env: s.env, defaultUser: config.User, hostProcess: config.HostProcess, slots: make(chan struct{}, maxRuns)}
-	s.asks, s.ports = newAsks(&s.admitted), newPorts(s.admit)
+	s.asks = newAsks(&s.admitted)
+	s.commands = &commands{admit: s.admit}
+	s.ports = newPorts(s.admit)
 	s.sessions, s.transfers = newSessions(os.Geteuid() == shim.UID), make(chan struct{}, maxTransfers)
 	return s
 }
@@ -257,6 +262,7 @@ var exitOnce sync.Once
 func (s *supervisor) exit(code int) {
 	exitOnce.Do(func() {
 		s.runs.markLost() // before their workers are killed
+		s.commands.markLost()
 		if s.config.HostProcess && !proctree.KillDescendants(os.Getpid(), shim.KillTimeout) {
 			logError("exit", fmt.Errorf("processes survived SIGKILL"))
 		}

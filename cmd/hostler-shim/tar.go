@@ -61,15 +61,25 @@ type packer struct {
 	buffer      []byte
 	nameBytes   int           // bytes of the names in memory
 	leaseWaited time.Duration // total wait for leases
+	progress    func() error  // called after each entry; nil for none
 }
 
 // pack writes everything below dir: files, directories and symbolic links. It
 // omits sockets, pipes and devices, because they have no meaning elsewhere.
 func pack(dir *os.Root, out io.Writer) error {
+	return newPacker(dir).pack(out, func(p *packer) error { return p.packDir(".") })
+}
+
+func newPacker(dir *os.Root) *packer {
+	return &packer{dirs: newDirCache(dir), buffer: make([]byte, maxSmallFile)}
+}
+
+// pack writes the archive of what entries packs.
+func (p *packer) pack(out io.Writer, entries func(*packer) error) error {
 	buffered := bufio.NewWriterSize(out, copyBufferSize)
-	p := packer{dirs: newDirCache(dir), tar: tar.NewWriter(buffered), buffer: make([]byte, maxSmallFile)}
+	p.tar = tar.NewWriter(buffered)
 	defer p.dirs.closeAll()
-	if err := p.packDir("."); err != nil && !isVanished(err) {
+	if err := entries(p); err != nil && !isVanished(err) {
 		return fmt.Errorf("pack: %w", err)
 	}
 	if err := p.tar.Close(); err != nil {
@@ -89,6 +99,12 @@ func (p *packer) packDir(name string) error {
 	slices.Sort(names)
 	for _, base := range names {
 		if err := p.packEntry(name, base); err != nil && !isVanished(err) {
+			return err
+		}
+		if p.progress == nil {
+			continue
+		}
+		if err := p.progress(); err != nil {
 			return err
 		}
 	}

@@ -69,6 +69,12 @@ func (r *Runtime) linkAskProgram(p containerPaths) error {
 	return os.Symlink(r.shim, link) // another filesystem, or another user's file
 }
 
+// fileProgram is backend.Options.FileProgram.
+func (r *Runtime) fileProgram(id string) (program, root string) {
+	p := r.paths(id)
+	return filepath.Join(p.askDir(), shim.AskBinaryName), p.rootDir()
+}
+
 // resume starts the init of a container, unless it runs, and calls change.
 func (r *Runtime) resume(ctx context.Context, id string, change func(context.Context) error) error {
 	p, err := r.lookup(id)

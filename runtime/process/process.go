@@ -80,7 +80,7 @@ func New(o Options) (*Runtime, error) {
 		Secret: o.Secret, Dial: r.dial, CheckRunning: r.checkRunning,
 		UnresponsiveTimeout: o.UnresponsiveTimeout, MayChange: o.MayChange,
 	})
-	r.Containers = backend.New(r.sessions, backend.Options{Resume: r.resume, Status: r.Status})
+	r.Containers = backend.New(r.sessions, backend.Options{Resume: r.resume, Status: r.Status, FileProgram: r.fileProgram})
 	for _, sub := range []string{r.containersDir(), r.recordsDir()} {
 		// Other users need to traverse it to a root that belongs to them.
 		if err := os.MkdirAll(sub, 0o711); err != nil {

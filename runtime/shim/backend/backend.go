@@ -37,6 +37,10 @@ type Options struct {
 	// that the backend implements Logs, and that the end of its log has an exact
 	// position.
 	CopyLog func(ctx context.Context, id string, part LogPart, to io.Writer) error
+	// FileProgram returns where a command in a container finds the program
+	// shim.AskBinaryName, and the directory that confines its files. Nil means
+	// shim.AskBinaryPath and the container's root.
+	FileProgram func(id string) (program, root string)
 	// Secret is that of shim.Options.
 	Secret []byte
 }
@@ -47,11 +51,15 @@ type Options struct {
 type Containers struct {
 	sessions *shim.Sessions
 	options  Options
+
+	// Tests replace these.
+	programs    fileCommands
+	fileSilence time.Duration
 }
 
 // New returns the containers that the sessions reach.
 func New(sessions *shim.Sessions, o Options) Containers {
-	return Containers{sessions: sessions, options: o}
+	return Containers{sessions: sessions, options: o, fileSilence: fileSilence}
 }
 
 // Protocols implements runtime.Observer.Protocols.
