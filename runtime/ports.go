@@ -19,6 +19,9 @@ type Ports interface {
 	// a restart, a stop and a wipe close the connections. ErrUnsupported means
 	// that an older server created the container.
 	//
+	// A backend whose containers share the network of the machine connects to the
+	// ports that the spec lists, and to no other one: ErrPortRefused.
+	//
 	// A connection holds at most PortWindow bytes in each direction that its reader
 	// has not read.
 	DialPort(ctx context.Context, id string, port int, fence int64) (PortConn, error)
@@ -31,7 +34,10 @@ type Ports interface {
 const PortWindow = 64 << 10
 
 // PortConn is a connection to a port. One goroutine may read while another one
-// writes. Close may be called by any, more than once.
+// writes. Close may be called by any, more than once. It ends both directions at
+// once: what was written and has not arrived is lost, unless the other end has
+// ended its direction after CloseWrite. An error of Read that is ErrUnavailable means that the connection to
+// the container was lost.
 type PortConn interface {
 	io.ReadWriteCloser
 	// CloseWrite ends what is sent, as the FIN of TCP does. The other direction

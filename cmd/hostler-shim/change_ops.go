@@ -84,6 +84,7 @@ func (s *supervisor) killAll() error {
 		return fmt.Errorf("%w: processes survived SIGKILL", runtime.ErrTainted)
 	}
 	s.askListener.closeAll()
+	s.ports.closeAll()
 	s.finishHalt()
 	s.sessions.setQuiet(true)
 	return nil

@@ -111,6 +111,8 @@ var requestHandlers = map[shim.Op]func(c *session, in *shim.Incoming) error{
 	shim.OpCommands:    (*session).handleCommands,
 	shim.OpEndCommand:  (*session).handleEndCommand,
 	shim.OpEndCommands: (*session).handleEndCommands,
+	shim.OpDial:        (*session).handleDial,
+	shim.OpClosePorts:  (*session).handleClosePorts,
 	// These goroutines end with what they wait for, or with the session.
 	shim.OpWaitResult:   func(c *session, in *shim.Incoming) error { go c.handleWaitResult(in); return nil },
 	shim.OpHalt:         func(c *session, in *shim.Incoming) error { go c.handleHalt(in); return nil },

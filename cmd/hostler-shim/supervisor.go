@@ -50,6 +50,7 @@ type supervisor struct {
 	commands *commands
 	sessions *sessions
 	asks     *asks
+	ports    *ports
 	// askListener is nil in a container of an older protocol.
 	askListener *askListener
 	// transfers holds a token for each file transfer.
@@ -202,6 +203,7 @@ func newSupervisor(config shim.Config) *supervisor {
 	s.workers = &workers{reaper: s.reaper, env: s.env, defaultUser: config.User, hostProcess: config.HostProcess, slots: make(chan struct{}, maxRuns)}
 	s.asks = newAsks(&s.admitted)
 	s.commands = &commands{admit: s.admit}
+	s.ports = newPorts(s.admit)
 	s.sessions, s.transfers = newSessions(os.Geteuid() == shim.UID), make(chan struct{}, maxTransfers)
 	return s
 }

@@ -42,16 +42,21 @@ type container struct {
 	commands    map[string]*requestServer // of those of commands, by RunID
 	lost        chan struct{}             // closed when the container exits; nil before the first server
 	stopAt      time.Time                 // when a Destroy asked the main process to exit
+	changed     *sync.Cond                // of commands and connections of tenants; with mu
+	tenant      []*tenantCommand          // in the order of their start
+	ports       containerPorts
 }
 
 func newContainer(spec runtime.Spec, host string, speaks runtime.Protocols, onExit func(runtime.Exit)) *container {
 	user, err := accounts{imagePasswd, imageGroup}.lookup(spec.User)
-	return &container{
+	c := &container{
 		spec: spec, user: user, userErr: err, host: host, protocol: speaks.Format(), program: speaks.Current, onExit: onExit,
 		state: runtime.Created, files: newTree(spec, user),
 		procs: make(map[int]*Proc), nextPID: firstPID,
 		active: make(map[*run]bool), runs: make(map[string]*run), commands: make(map[string]*requestServer),
 	}
+	c.changed = sync.NewCond(&c.mu)
+	return c
 }
 
 // Node is the node that the containers run on.
@@ -119,6 +124,7 @@ func (c *container) handleExit(code int) {
 func (c *container) killAll() {
 	main := c.main
 	c.main = nil
+	c.ports.closeAll(runtime.ErrContainerExited)
 	for r := range c.active {
 		r.containerExited = r.liveProcs > 0
 	}

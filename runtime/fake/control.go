@@ -9,6 +9,7 @@ func (rt *Runtime) SetDown(down bool) {
 	rt.down.Store(down)
 	if down {
 		rt.events.markLost()
+		rt.loseConnections()
 	}
 }
 

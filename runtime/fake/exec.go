@@ -24,7 +24,11 @@ func (rt *Runtime) Exec(ctx context.Context, id string, cmd runtime.Command) (ru
 		var cancelled atomic.Bool
 		defer context.AfterFunc(ctx, func() { r.cancel(&cancelled) })()
 		if leader != nil {
-			r.execute(leader, cmd.Timeout)
+			timeout := cmd.Timeout
+			if timeout <= 0 {
+				timeout = runtime.DefaultTimeout
+			}
+			r.execute(leader, timeout)
 		}
 		<-r.done
 		if r.err == nil && cancelled.Load() {
@@ -75,6 +79,7 @@ func (rt *Runtime) WaitResult(ctx context.Context, id string, cmd runtime.Comman
 // run is one command, from its start until all its processes have exited.
 type run struct {
 	id        string
+	tenant    *tenantCommand // that it is of; nil for a command of Exec
 	c         *container
 	grace     time.Duration
 	limits    runtime.ProcessLimits
@@ -145,16 +150,17 @@ func (c *container) begin(rt *Runtime, cmd runtime.Command) (*run, *Proc, error)
 	return r, leader, nil
 }
 
-// execute runs the command and waits until all its processes have exited.
+// execute runs the command and waits until all its processes have exited. A timeout
+// of 0 is none.
 func (r *run) execute(leader *Proc, timeout time.Duration) {
-	if timeout <= 0 {
-		timeout = runtime.DefaultTimeout
-	}
 	start := time.Now()
-	deadline := time.AfterFunc(timeout, r.expire)
+	stopDeadline := func() bool { return false }
+	if timeout > 0 {
+		stopDeadline = time.AfterFunc(timeout, r.expire).Stop
+	}
 	leader.execute()
 	<-leader.done
-	deadline.Stop()
+	stopDeadline()
 	r.endLeaked()
 	<-r.allExited
 
@@ -264,8 +270,9 @@ func (c *container) rememberRun(runID string, r *run) {
 	c.runIDs = append(c.runIDs, runID)
 }
 
-// clearRuns drops the output of commands. The caller holds the lock.
+// clearRuns drops commands and their output. The caller holds the lock.
 func (c *container) clearRuns() {
 	clear(c.runs)
 	c.runIDs = nil
+	c.tenant = nil
 }

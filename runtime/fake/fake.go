@@ -3,9 +3,11 @@
 //
 // It promises the same meaning of every call as the real backends: it passes
 // the suite of package runtimetest, in which its containers have the test program
-// at TestprogPath. It reads no clock other than package time's, does not poll and
-// starts no goroutine that outlives the call it serves, so it may be used within
-// testing/synctest, and a container that is never destroyed blocks nothing.
+// at TestprogPath. It reads no clock other than package time's, and does not poll.
+// The only goroutines that outlive a call are those of tenants' commands, up to the
+// program's end or Park, and of handlers of connections to ports. So it may be used
+// within testing/synctest, and a container that is never destroyed blocks nothing
+// once its tenant's claim has ended.
 //
 // In addition to the contract it injects faults: a call can be made to fail, to
 // block, or to do its work and lose its response (fault.go); a container can exit

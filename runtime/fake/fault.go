@@ -14,11 +14,13 @@ import (
 // Call is one call of the contract, as it is recorded and matched.
 type Call struct {
 	// Op is the method: check, create, start, restart, stop, destroy, status, list, logs,
-	// watch, exec, put, get, seal or wipe.
+	// watch, exec, put, get, seal or wipe; open_command, attach_command, list_commands,
+	// end_command or end_commands; stat_file, list_files, read_file, write_file,
+	// remove_file, read_tree or write_tree; dial_port or close_ports.
 	Op string
 	// ID is the container's; empty for list and watch.
 	ID string
-	// Args are an exec's argv, and the directory of a put or a get.
+	// Args are the argv of a command, the path of a file, or the port.
 	Args []string
 	// Command is an exec's.
 	Command runtime.Command

@@ -82,39 +82,50 @@ var entryTypes = map[byte]fs.FileMode{
 
 // unpack creates what one entry describes. It belongs to the container's user.
 func (c *container) unpack(dir string, h *tar.Header, content io.Reader) error {
-	if h.Typeflag == tar.TypeXGlobalHeader {
-		return nil
-	}
-	kind, ok := entryTypes[h.Typeflag]
-	if !ok || !isBelow(h.Name) {
-		return fmt.Errorf("%w: the entry %q", runtime.ErrBadArchive, h.Name)
-	}
-	name := path.Clean(h.Name)
-	if name == "." {
-		return nil // the directory itself does not belong to the archive
-	}
-	data, err := io.ReadAll(content)
-	if err != nil {
+	n, err := newEntry(h, content, c.user)
+	if n == nil || err != nil {
 		return err
 	}
 	base, err := c.lookupDir(dir)
 	if err != nil {
 		return err
 	}
-	n := &node{
-		mode: kind | h.FileInfo().Mode()&(fs.ModePerm|fs.ModeSticky), uid: c.user.UID, gid: c.user.GID,
-		data: data, target: h.Linkname, modified: h.ModTime,
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	err = c.files.unpack(base, name, n)
+	return badEntry(c.files.unpack(base, path.Clean(h.Name), n, nil), h.Name)
+}
+
+// newEntry returns what one entry describes, for an owner; nil for nothing.
+func newEntry(h *tar.Header, content io.Reader, owner User) (*node, error) {
+	if h.Typeflag == tar.TypeXGlobalHeader {
+		return nil, nil
+	}
+	kind, ok := entryTypes[h.Typeflag]
+	if !ok || !isBelow(h.Name) {
+		return nil, fmt.Errorf("%w: the entry %q", runtime.ErrBadArchive, h.Name)
+	}
+	if path.Clean(h.Name) == "." {
+		return nil, nil // the directory itself does not belong to the archive
+	}
+	data, err := io.ReadAll(content)
+	if err != nil {
+		return nil, err
+	}
+	return &node{
+		mode: kind | h.FileInfo().Mode()&(fs.ModePerm|fs.ModeSticky), uid: owner.UID, gid: owner.GID,
+		data: data, target: h.Linkname, modified: h.ModTime,
+	}, nil
+}
+
+// badEntry returns the contract's error for one of unpacking an entry.
+func badEntry(err error, name string) error {
 	for _, cause := range []error{errEscapes, syscall.ENOTDIR, syscall.EISDIR, syscall.ELOOP} {
 		if errors.Is(err, cause) {
 			err = fmt.Errorf("%w: %w", runtime.ErrBadArchive, err)
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("the entry %q: %w", h.Name, err)
+		return fmt.Errorf("the entry %q: %w", name, err)
 	}
 	return nil
 }
@@ -127,31 +138,31 @@ func isBelow(name string) bool {
 
 // unpack adds a node below base, with its parent directories. It follows no link
 // out of base and writes through none.
-func (t *tree) unpack(base location, name string, n *node) error {
+func (t *tree) unpack(base location, name string, n *node, u *User) error {
 	for i := range name {
 		if name[i] != '/' {
 			continue
 		}
-		if err := t.unpackDir(base, name[:i], nil, n); err != nil {
+		if err := t.unpackDir(base, name[:i], nil, n, u); err != nil {
 			return err
 		}
 	}
 	if n.mode.IsDir() {
-		return t.unpackDir(base, name, n, n)
+		return t.unpackDir(base, name, n, n, u)
 	}
-	w := walk{stack: []location{base}, contained: true}
+	w := walk{stack: []location{base}, contained: true, user: u}
 	p, err := w.resolve(name, false)
 	if err != nil {
 		return err
 	}
-	return t.addNode(p, n, nil)
+	return t.addNode(p, n, u)
 }
 
 // unpackDir creates a directory from its entry, or changes an existing one. A
 // directory without an entry, which only contains another, is created if it is
 // missing, with the owner of that.
-func (t *tree) unpackDir(base location, name string, entry, other *node) error {
-	w := walk{stack: []location{base}, contained: true}
+func (t *tree) unpackDir(base location, name string, entry, other *node, u *User) error {
+	w := walk{stack: []location{base}, contained: true, user: u}
 	p, err := w.resolve(name, entry == nil)
 	if err != nil {
 		return err
@@ -168,9 +179,13 @@ func (t *tree) unpackDir(base location, name string, entry, other *node) error {
 		dir.mode, dir.modified = entry.mode, entry.modified
 	}
 	if !exists {
-		return t.addNode(p, dir, nil)
+		return t.addNode(p, dir, u)
 	}
-	if err := t.checkWritable(p, nil); err != nil {
+	err = t.checkWritable(p, u)
+	if err == nil && u != nil && u.UID != p.node.uid {
+		err = syscall.EPERM
+	}
+	if err != nil {
 		return err
 	}
 	n := p.node

@@ -180,6 +180,10 @@ func (w *pipe) Write(b []byte) (int, error) {
 		w.p.c.mu.Unlock()
 		return 0, io.ErrClosedPipe
 	}
+	if out, ok := w.to.(*outputStream); ok {
+		defer w.p.c.mu.Unlock()
+		return out.writeAll(w.p, b)
+	}
 	n, err := w.to.Write(b)
 	exceeded := w.p.run != nil && w.p.run.countOutput(n)
 	w.p.c.mu.Unlock()

@@ -146,8 +146,8 @@ func (c *container) serveCommand(ctx context.Context, cmd runtime.Command) (end 
 // Ask sends a request of a process and returns the response. ctx is that of the
 // process's program.
 func (p *Proc) Ask(ctx context.Context, id, name, body string) runtime.Response {
-	r := runtime.Request{ID: id, Name: name, Body: []byte(body), FromHook: p.run != nil}
-	if p.run != nil {
+	r := runtime.Request{ID: id, Name: name, Body: []byte(body), FromHook: p.run != nil && p.run.tenant == nil}
+	if r.FromHook {
 		r.RunID = p.run.id
 	}
 	return p.c.ask(ctx, r)

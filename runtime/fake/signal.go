@@ -9,9 +9,10 @@ type Signal struct {
 }
 
 var (
-	sigKill = Signal{"SIGKILL", 9}
-	sigTerm = Signal{"SIGTERM", 15}
-	sigStop = Signal{"SIGSTOP", 19}
+	sigKill  = Signal{"SIGKILL", 9}
+	sigTerm  = Signal{"SIGTERM", 15}
+	sigStop  = Signal{"SIGSTOP", 19}
+	sigWinch = Signal{"SIGWINCH", 28}
 )
 
 // signals are keyed by the name without SIG.
@@ -19,7 +20,7 @@ var signals = map[string]Signal{
 	"KILL": sigKill, "TERM": sigTerm, "STOP": sigStop, "INT": {"SIGINT", 2},
 	"HUP": {"SIGHUP", 1}, "SEGV": {"SIGSEGV", 11}, "USR1": {"SIGUSR1", 10},
 	"ABRT": {"SIGABRT", 6}, "QUIT": {"SIGQUIT", 3}, "USR2": {"SIGUSR2", 12},
-	"XCPU": {"SIGXCPU", 24}, "XFSZ": {"SIGXFSZ", 25},
+	"XCPU": {"SIGXCPU", 24}, "XFSZ": {"SIGXFSZ", 25}, "WINCH": sigWinch,
 }
 
 // signalByNumber returns the signal of a number.
@@ -68,6 +69,7 @@ func (c *container) removeProc(p *Proc, code int) {
 	delete(c.procs, p.pid)
 	close(p.done)
 	p.cancel()
+	c.changed.Broadcast()
 	if p.run != nil {
 		p.run.liveProcs--
 		if p.run.liveProcs == 0 {

@@ -87,6 +87,7 @@ var testprogCommands = map[string]testprogCommand{
 	"replace":     {1, rewrite},
 	"attribute":   {1, attribute},
 	"access-list": {1, attribute},
+	"tcp":         {2, serveTCP},
 }
 
 func testprog(ctx context.Context, p *Proc) int {

@@ -115,6 +115,7 @@ func Run(t *testing.T, h Harness) {
 		{"recycling", recycleCases},
 		{"watch", watchCase},
 		{"requests", requestCases},
+		{"ports", portCases},
 		{"commands", commandCases},
 		{"previous version", previousVersionCase},
 		{"reach", shimProtectionCases},

@@ -74,6 +74,11 @@ const (
 	OpCommands    Op = "commands"
 	OpEndCommand  Op = "end_command"
 	OpEndCommands Op = "end_commands"
+	// OpDial connects the request's only stream to a Port of the container's loopback
+	// interface. A progress message confirms the connection. The response follows
+	// its end. OpClosePorts closes those of smaller fences. Both need FeaturePorts.
+	OpDial       Op = "dial"
+	OpClosePorts Op = "close_ports"
 
 	// OpServe informs the program that its claim has this Fence, and that requests
 	// of the claim may be sent on this session.
@@ -91,6 +96,7 @@ type Request struct {
 	Run   *Run     `json:"run,omitempty"`
 	RunID string   `json:"key,omitempty"`
 	Paths []string `json:"paths,omitempty"`
+	Port  int      `json:"port,omitempty"` // for OpDial
 	// Fence is for operations that change the container. OpRun and OpUntar may
 	// have none.
 	Fence int64 `json:"fence,omitempty"`

@@ -32,6 +32,8 @@ const (
 	CodeOutputLost        Code = "output_lost"
 	CodeUnsupported       Code = "unknown" // a request that the other end does not support
 	CodeFailed            Code = "failed"
+	CodePortRefused       Code = "port_refused"
+	CodeTooManyConns      Code = "too_many_connections"
 )
 
 // errorByCode is the only place that maps error codes to the errors of the
@@ -54,6 +56,8 @@ var errorByCode = map[Code]error{
 	CodeTooManyCommands:   runtime.ErrTooManyCommands,
 	CodeAttachedElsewhere: runtime.ErrAttachedElsewhere,
 	CodeOutputLost:        runtime.ErrOutputLost,
+	CodePortRefused:       runtime.ErrPortRefused,
+	CodeTooManyConns:      runtime.ErrTooManyConnections,
 }
 
 // WireError is an error as sent.

@@ -56,6 +56,11 @@
 //	box link TARGET FILE   create a symbolic link
 //	box rename OLD NEW     rename a file or a directory
 //	box mkfifo FILE        create a named pipe
+//	box tcp ADDRESS KIND   listen on a TCP address, and treat each connection by
+//	                       KIND: echo, mute (read nothing), source (write
+//	                       indefinitely), count (read all, then write how many
+//	                       bytes), greet (write "hello" and end, then read all,
+//	                       and write how many bytes to the file "counted")
 //	box connect ADDRESS    connect to a socket, @NAME for an abstract one
 //	box flood ADDRESS N    open N connections to it, repeatedly
 //	box listen ADDRESS     listen on a socket, and exit
@@ -146,6 +151,7 @@ func commands() map[string]command {
 		"link":        {2, link},
 		"rename":      {2, rename},
 		"mkfifo":      {1, makeFIFO},
+		"tcp":         {2, serveTCP},
 		"connect":     {1, connect},
 		"flood":       {2, flood},
 		"listen":      {1, listen},

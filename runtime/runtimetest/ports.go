@@ -1,0 +1,390 @@
+package runtimetest
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/runtime"
+)
+
+// portCases are connections to what listens in a container.
+func portCases(t *testing.T, s *suite) {
+	for _, k := range []testCase{
+		{"echo", portEcho}, {"IPv6", portIPv6}, {"half-close", portHalfClose}, {"greeting", portGreeting},
+		{"refused", portRefused}, {"a program that never reads", portMute}, {"a client that never reads", portSource},
+		{"limit", portLimit}, {"fence", portFence}, {"restart", portRestart}, {"closed", portClosed},
+		{"exit", portExit}, {"canceled", portCanceled},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			k.run(t, s)
+		})
+	}
+}
+
+// freePort returns a port that nothing listens on here: a container may share the
+// network of this machine.
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// listening is a container that listens on a port, on its loopback interface only.
+type listening struct {
+	*container
+	port int
+}
+
+// listen starts a container whose main process listens on an address and treats
+// connections by kind.
+func (s *suite) listen(t *testing.T, host, kind string) *listening {
+	t.Helper()
+	port := freePort(t)
+	c := s.start(t, func(spec *runtime.Spec) {
+		spec.Command = []string{spec.Command[0], "tcp", net.JoinHostPort(host, strconv.Itoa(port)), kind}
+		spec.Ports = []int{port}
+	})
+	l := &listening{c, port}
+	l.await(t)
+	return l
+}
+
+// await waits until the main process listens.
+func (l *listening) await(t *testing.T) {
+	t.Helper()
+	eventually(t, "the main process listens", func() bool {
+		conn, err := l.rt.DialPort(t.Context(), l.id, l.port, 1)
+		if err != nil {
+			require.ErrorIs(t, err, runtime.ErrPortRefused)
+			return false
+		}
+		require.NoError(t, conn.Close())
+		return true
+	})
+}
+
+// dial connects with a fence, until the test ends.
+func (l *listening) dial(t *testing.T, fence int64) runtime.PortConn {
+	t.Helper()
+	conn, err := l.rt.DialPort(t.Context(), l.id, l.port, fence)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, conn.Close()) })
+	return conn
+}
+
+// requireEcho asserts that a connection carries bytes in both directions.
+func requireEcho(t *testing.T, conn runtime.PortConn) {
+	t.Helper()
+	_, err := conn.Write([]byte("ping"))
+	require.NoError(t, err)
+	got := make([]byte, 4)
+	_, err = io.ReadFull(conn, got)
+	require.NoError(t, err)
+	require.Equal(t, "ping", string(got))
+}
+
+// requireEnds asserts that reading ends.
+func requireEnds(t *testing.T, conn runtime.PortConn) error {
+	t.Helper()
+	ended := make(chan error, 1)
+	go func() { // ends with the connection
+		_, err := io.Copy(io.Discard, conn)
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(maxWait):
+		t.Fatal("the connection does not end")
+		return nil
+	}
+}
+
+// requireFails asserts that reading ends, and not as if the program had ended it.
+func requireFails(t *testing.T, conn runtime.PortConn) {
+	t.Helper()
+	require.Error(t, requireEnds(t, conn))
+}
+
+// Bytes arrive in both directions in order, more of them than any window holds.
+func portEcho(t *testing.T, s *suite) {
+	conn := s.listen(t, "127.0.0.1", "echo").dial(t, 1)
+	requireEcho(t, conn)
+	sent := make([]byte, 3<<20+7)
+	rand.Read(sent) //nolint:errcheck // documented never to fail
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() {
+		if _, err := conn.Write(sent); err != nil {
+			t.Errorf("Write: %v", err)
+		}
+		if err := conn.CloseWrite(); err != nil {
+			t.Errorf("CloseWrite: %v", err)
+		}
+	})
+	got, err := io.ReadAll(conn)
+	require.NoError(t, err)
+	require.True(t, bytes.Equal(sent, got), "%d bytes of %d", len(got), len(sent))
+}
+
+// A program that listens on the IPv6 loopback address only is reached too.
+func portIPv6(t *testing.T, s *suite) {
+	if l, err := net.Listen("tcp", "[::1]:0"); err == nil {
+		l.Close()
+	} else if isUnsupported(t, true, "IPv6: this machine has none") {
+		return
+	}
+	requireEcho(t, s.listen(t, "::1", "echo").dial(t, 1))
+}
+
+// The client ends its direction, and the program answers after that.
+func portHalfClose(t *testing.T, s *suite) {
+	conn := s.listen(t, "127.0.0.1", "count").dial(t, 1)
+	_, err := conn.Write(make([]byte, 200<<10))
+	require.NoError(t, err)
+	require.NoError(t, conn.CloseWrite())
+	got, err := io.ReadAll(conn)
+	require.NoError(t, err)
+	require.Equal(t, "204800\n", string(got))
+}
+
+// The program ends its direction, and the client writes after that.
+func portGreeting(t *testing.T, s *suite) {
+	l := s.listen(t, "127.0.0.1", "greet")
+	conn := l.dial(t, 1)
+	got, err := io.ReadAll(conn)
+	require.NoError(t, err)
+	require.Equal(t, "hello", string(got))
+	_, err = conn.Write(make([]byte, 300<<10))
+	require.NoError(t, err)
+	require.NoError(t, conn.CloseWrite())
+	require.Equal(t, "307200", l.mustExec(t, "await", l.path(t, "/data/counted")))
+}
+
+// Nothing listens on the port, and what is no port is refused as well.
+func portRefused(t *testing.T, s *suite) {
+	free := freePort(t)
+	c := s.start(t, func(spec *runtime.Spec) { spec.Ports = []int{free} })
+	for _, port := range []int{free, 0, -1, 65536, 1 << 40} {
+		_, err := s.rt.DialPort(t.Context(), c.id, port, 1)
+		require.ErrorIs(t, err, runtime.ErrPortRefused, "port %d", port)
+	}
+	_, err := s.rt.DialPort(t.Context(), NewID(), free, 1)
+	require.ErrorIs(t, err, runtime.ErrNotFound)
+	if s.Limitations.SharedHost {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		defer l.Close()
+		_, err = s.rt.DialPort(t.Context(), c.id, l.Addr().(*net.TCPAddr).Port, 1)
+		require.ErrorIs(t, err, runtime.ErrPortRefused, "one of the machine that the spec does not list")
+	}
+}
+
+// maxBuffered is more than a connection holds of what its reader has not read: two
+// windows, and the buffers of the kernel.
+const maxBuffered = 2 << 20
+
+// A program that never reads holds back the writer, and no other connection.
+func portMute(t *testing.T, s *suite) {
+	l := s.listen(t, "127.0.0.1", "mute")
+	stuck, other := l.dial(t, 1), s.listen(t, "127.0.0.1", "echo").dial(t, 1)
+	written := make(chan int, 1)
+	go func() { // ends when the connection is closed
+		n, _ := stuck.Write(make([]byte, 64<<20))
+		written <- n
+	}()
+	for range 20 {
+		requireEcho(t, other)
+	}
+	select {
+	case n := <-written:
+		t.Fatalf("%d bytes were written that nothing reads", n)
+	case <-time.After(300 * time.Millisecond):
+	}
+	l.mustExec(t, "echo", "commands are not held back")
+	require.NoError(t, stuck.Close())
+	select {
+	case n := <-written:
+		require.Less(t, n, maxBuffered)
+	case <-time.After(maxWait):
+		t.Fatal("Close does not end Write")
+	}
+}
+
+// A client that never reads holds back the program, and no other connection.
+func portSource(t *testing.T, s *suite) {
+	l := s.listen(t, "127.0.0.1", "source")
+	stuck, other := l.dial(t, 1), l.dial(t, 1)
+	_, err := io.CopyN(io.Discard, other, 32<<20)
+	require.NoError(t, err)
+	first := make([]byte, 1)
+	_, err = io.ReadFull(stuck, first)
+	require.NoError(t, err)
+	l.mustExec(t, "echo", "commands are not held back")
+}
+
+// At most MaxPortConnections are open at once; one that is closed makes room.
+func portLimit(t *testing.T, s *suite) {
+	l := s.listen(t, "127.0.0.1", "echo")
+	var open []runtime.PortConn
+	refused := 0
+	for range runtime.MaxPortConnections + 44 {
+		conn, err := l.rt.DialPort(t.Context(), l.id, l.port, 1)
+		if err != nil {
+			require.ErrorIs(t, err, runtime.ErrTooManyConnections)
+			refused++
+			continue
+		}
+		open = append(open, conn)
+		t.Cleanup(func() { require.NoError(t, conn.Close()) })
+	}
+	require.Len(t, open, runtime.MaxPortConnections)
+	require.Equal(t, 44, refused)
+	for _, conn := range open {
+		requireEcho(t, conn)
+	}
+	require.NoError(t, open[0].Close())
+	eventually(t, "there is room again", func() bool {
+		conn, err := l.rt.DialPort(t.Context(), l.id, l.port, 1)
+		if err != nil {
+			require.ErrorIs(t, err, runtime.ErrTooManyConnections)
+			return false
+		}
+		require.NoError(t, conn.Close())
+		return true
+	})
+	require.NoError(t, l.rt.ClosePorts(t.Context(), l.id, 2))
+	for _, conn := range open[1:] {
+		requireFails(t, conn)
+	}
+}
+
+// A connection belongs to the claim of its fence.
+func portFence(t *testing.T, s *suite) {
+	l := s.listen(t, "127.0.0.1", "echo")
+	earlier, current := l.dial(t, 4), l.dial(t, 5)
+	_, err := l.rt.DialPort(t.Context(), l.id, l.port, 4)
+	require.ErrorIs(t, err, runtime.ErrStaleFence)
+	require.ErrorIs(t, l.rt.ClosePorts(t.Context(), l.id, 4), runtime.ErrStaleFence)
+	requireEcho(t, earlier)
+	require.NoError(t, l.rt.ClosePorts(t.Context(), l.id, 5))
+	requireFails(t, earlier)
+	requireEcho(t, current)
+	require.NoError(t, l.rt.ClosePorts(t.Context(), l.id, 6))
+	require.NoError(t, l.rt.ClosePorts(t.Context(), l.id, 6), "again")
+	requireFails(t, current)
+	_, err = l.rt.DialPort(t.Context(), l.id, l.port, 5)
+	require.ErrorIs(t, err, runtime.ErrStaleFence)
+	requireEcho(t, l.dial(t, 6))
+}
+
+// A restart and a stop close every connection, those that open at the same time
+// included. The kernel may end one as its program would, which is killed.
+func portRestart(t *testing.T, s *suite) {
+	l := s.listen(t, "127.0.0.1", "echo")
+	before := l.dial(t, 2)
+	requireEcho(t, before)
+	require.NoError(t, l.rt.Restart(t.Context(), l.id, 2))
+	requireEnds(t, before)
+	l.awaitFence(t, 2)
+	after := l.dial(t, 2)
+	requireEcho(t, after)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	opened := make(chan runtime.PortConn, 1<<16)
+	var dialers sync.WaitGroup
+	for range 4 {
+		dialers.Go(func() {
+			for ctx.Err() == nil {
+				if conn, err := l.rt.DialPort(ctx, l.id, l.port, 2); err == nil {
+					opened <- conn
+				} else {
+					<-time.After(time.Millisecond)
+				}
+				if len(opened) > runtime.MaxPortConnections {
+					return
+				}
+			}
+		})
+	}
+	err := l.rt.Stop(t.Context(), l.id, 3)
+	cancel()
+	dialers.Wait()
+	close(opened)
+	require.NoError(t, err)
+	requireEnds(t, after)
+	for conn := range opened {
+		requireEnds(t, conn)
+		require.NoError(t, conn.Close())
+	}
+	_, err = l.rt.DialPort(t.Context(), l.id, l.port, 3)
+	require.ErrorIs(t, err, runtime.ErrPortRefused, "the main process has ended")
+}
+
+// awaitFence is await for a later claim.
+func (l *listening) awaitFence(t *testing.T, fence int64) {
+	t.Helper()
+	eventually(t, "the main process listens again", func() bool {
+		conn, err := l.rt.DialPort(t.Context(), l.id, l.port, fence)
+		if err != nil {
+			return false
+		}
+		require.NoError(t, conn.Close())
+		return true
+	})
+}
+
+// The client closes a connection: the program gets an error, and its place is free.
+func portClosed(t *testing.T, s *suite) {
+	l := s.listen(t, "127.0.0.1", "source")
+	for range 2 * runtime.MaxPortConnections {
+		conn, err := l.rt.DialPort(t.Context(), l.id, l.port, 1)
+		if err != nil { // those that were closed last may still count
+			require.ErrorIs(t, err, runtime.ErrTooManyConnections)
+			<-time.After(time.Millisecond)
+			continue
+		}
+		require.NoError(t, conn.Close())
+		require.NoError(t, conn.Close(), "again")
+		_, err = conn.Write([]byte("x"))
+		require.Error(t, err)
+	}
+	eventually(t, "the program's writes fail", func() bool { return l.log(t, 1<<20) != "listening\n" })
+}
+
+// A container that exits ends its connections.
+func portExit(t *testing.T, s *suite) {
+	l := s.listen(t, "127.0.0.1", "echo")
+	conn := l.dial(t, 1)
+	requireEcho(t, conn)
+	_, _ = l.exec(t, l.command("kill", "main", "KILL")) // the response may be lost with the container
+	eventually(t, "the container exits", func() bool { return l.state(t, l.id) == runtime.Exited })
+	requireEnds(t, conn)
+	_, err := l.rt.DialPort(t.Context(), l.id, l.port, 1)
+	require.ErrorIs(t, err, runtime.ErrNotRunning)
+	require.NoError(t, l.rt.ClosePorts(t.Context(), l.id, 2), "it has none")
+}
+
+// A call whose context has ended opens nothing.
+func portCanceled(t *testing.T, s *suite) {
+	l := s.listen(t, "127.0.0.1", "echo")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := fmt.Errorf("the client left")
+	cancel(cause)
+	_, err := l.rt.DialPort(ctx, l.id, l.port, 1)
+	require.ErrorIs(t, err, cause)
+	requireEcho(t, l.dial(t, 1))
+}
