@@ -29,6 +29,12 @@ GCS := $(CURDIR)/bin/tools/fake-gcs-server-$(GCS_VERSION)
 HELM_VERSION := $(shell awk '/helm.sh\/helm\/v3 / { print $$NF == "indirect" ? $$(NF-2) : $$NF }' tools/helm/go.mod)
 HELM := $(CURDIR)/bin/tools/helm-$(HELM_VERSION)
 
+# And the validator and the generator that the OpenAPI document is tested with.
+VALIDATE_VERSION := $(shell awk '/pb33f\/libopenapi-validator / { print $$NF == "indirect" ? $$(NF-2) : $$NF }' tools/openapi/go.mod)
+VALIDATE := $(CURDIR)/bin/tools/openapi-validate-$(VALIDATE_VERSION)
+CODEGEN_VERSION := $(shell awk '/oapi-codegen\/oapi-codegen\/v2 / { print $$NF == "indirect" ? $$(NF-2) : $$NF }' tools/openapi/go.mod)
+CODEGEN := $(CURDIR)/bin/tools/oapi-codegen-$(CODEGEN_VERSION)
+
 # And gVisor's runsc, under which the suite runs on an engine of its own.
 GVISOR_VERSION := $(shell awk '/gvisor.dev\/gvisor / { print $$NF == "indirect" ? $$(NF-2) : $$NF }' tools/gvisor/go.mod)
 GVISOR := $(CURDIR)/bin/tools/runsc-$(GVISOR_VERSION)
@@ -113,6 +119,21 @@ $(GCS): tools/gcs/go.mod
 	@mkdir -p $(dir $@)
 	@echo "building fake-gcs-server $(GCS_VERSION), once"
 	cd tools/gcs && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $@.part github.com/fsouza/fake-gcs-server
+	@mv $@.part $@ && touch $@
+
+.PHONY: openapi-tool
+openapi-tool: $(VALIDATE) $(CODEGEN) ## build what the OpenAPI document is tested with; takes minutes
+
+$(VALIDATE): tools/openapi/go.mod
+	@mkdir -p $(dir $@)
+	@echo "building openapi-validate $(VALIDATE_VERSION), once"
+	cd tools/openapi && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $@.part github.com/pb33f/libopenapi-validator/cmd/validate
+	@mv $@.part $@ && touch $@
+
+$(CODEGEN): tools/openapi/go.mod
+	@mkdir -p $(dir $@)
+	@echo "building oapi-codegen $(CODEGEN_VERSION), once"
+	cd tools/openapi && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $@.part github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen
 	@mv $@.part $@ && touch $@
 
 .PHONY: helm-tool

@@ -98,6 +98,7 @@ func New(o Options) *API {
 	a := &API{o: o, mux: http.NewServeMux(), closing: make(chan struct{}), crossOrigin: http.NewCrossOriginProtection()}
 	a.huma = humago.New(patternRecorder{a}, a.config())
 	a.portTransport = newPortTransport(o.Ports)
+	a.huma.UseMiddleware(a.refuseRepeated)
 	a.routes()
 	a.describe()
 	a.handler = a.middleware(a.mux)
@@ -157,6 +158,7 @@ func (a *API) routes() {
 	handle(a, op("replay-events", "POST /v1/workloads/{id}/event-hooks/{hook}/replay", "Deliver old events to an event hook again"), a.replay)
 	handle(a, op("test-hooks", "POST /v1/workloads/{id}/hooks/test", "Show what hooks would do, and do nothing"), a.dryRun)
 	handle(a, op("events", "GET /v1/events", "Read or follow the activity log"), a.events)
+	handle(a, op("follow-events", "GET /v1/events/stream", "Follow the activity log"), a.followEvents)
 	handle(a, op("publish-event", "POST /v1/events", "Publish an event of a claim's program"), a.publishEvent)
 
 	handle(a, op("doctor", "GET /v1/doctor", "Diagnose the installation"), a.examine)

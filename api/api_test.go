@@ -43,7 +43,7 @@ func newTestBackend() *apitest.Backend {
 			Stderr: runtime.Output{Head: "boom\n", Total: 5}, StartedAt: apitest.Time,
 		})
 	}
-	b.Attempts = append(b.Attempts, hooks.Run{ID: "run-2", Attempt: 1, Point: hooks.PostCreate, Workload: "web", State: hooks.Succeeded, StartedAt: apitest.Time})
+	b.Attempts = append(b.Attempts, hooks.Run{ID: "run-2", Attempt: 1, Point: hooks.PostCreate, Kind: hooks.KindCommand, Workload: "web", State: hooks.Succeeded, StartedAt: apitest.Time})
 	b.Claims = []claim.Claim{
 		{ID: "claim-alice", Workload: "web", Tenant: "alice", Container: "box-1", State: claim.Active, CreatedAt: apitest.Time},
 		{ID: "claim-bob", Workload: "web", Tenant: "bob", State: claim.Released, CreatedAt: apitest.Time},

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -35,7 +36,7 @@ const (
 // EventPage is a part of the log.
 type EventPage struct {
 	Items     []activity.Event `json:"items"`
-	Next      int64            `json:"next" doc:"The sequence number to continue after."`
+	Next      int64            `json:"next" doc:"The sequence number to continue after. It is a number at the end of the log too: the end is reached when it does not grow."`
 	OldestSeq int64            `json:"oldest_seq,omitempty" doc:"The oldest remaining event, when retention has deleted requested events."`
 }
 
@@ -50,10 +51,10 @@ type FollowedEvent struct {
 // LogTruncated is the type of the line in a stream that reports deleted events.
 const LogTruncated activity.Type = "log.truncated"
 
-type eventsIn struct {
+// EventFilter are the parameters that pages and streams share.
+type EventFilter struct {
 	After       string   `query:"after" maxLength:"20" doc:"Events after this sequence number. By default a page begins with the oldest event, a stream with the next new one."`
 	Since       string   `query:"since" maxLength:"64" doc:"Events since then, instead of after: a time (RFC 3339) or an age such as 10m." example:"10m"`
-	Limit       int      `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"The maximum number of items."`
 	Type        []string `query:"type,explode" doc:"A type such as hook.failed, or a prefix such as hook or agent.* for all of its types; several as a list with commas or repeated."`
 	Workload    string   `query:"workload" maxLength:"128"`
 	Container   string   `query:"container" maxLength:"128"`
@@ -62,26 +63,28 @@ type eventsIn struct {
 	Point       string   `query:"point" maxLength:"64"`
 	MinPriority int      `query:"min_priority" minimum:"0" maximum:"9" doc:"Of the events that tenants' programs published, those of this priority and above."`
 	Untrusted   string   `query:"untrusted" enum:"true,false" doc:"true: only events that tenants' programs published; false: only the others."`
-	Follow      bool     `query:"follow" doc:"Stream JSON lines."`
-	Accept      string   `header:"Accept" doc:"text/event-stream or application/x-ndjson for a stream."`
+	Accept      string   `header:"Accept"`
 	LastEventID string   `header:"Last-Event-ID" maxLength:"20" doc:"Resume a stream after this sequence number; it takes precedence over after."`
 }
 
-// format returns the requested representation.
-func (in *eventsIn) format() string {
+type eventsIn struct {
+	EventFilter
+	Limit  int  `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"The maximum number of items."`
+	Follow bool `query:"follow" doc:"Stream JSON lines."`
+}
+
+// format returns the representation of a stream that is accepted; empty for none.
+func (in *EventFilter) format() string {
 	for part := range strings.SplitSeq(in.Accept, ",") {
 		t, _, err := mime.ParseMediaType(part)
 		if err == nil && (t == typeSSE || t == typeNDJSON) {
 			return t
 		}
 	}
-	if in.Follow {
-		return typeNDJSON
-	}
 	return ""
 }
 
-func (in *eventsIn) filter() (activity.Filter, error) {
+func (in *EventFilter) filter() (activity.Filter, error) {
 	f := activity.Filter{Workload: in.Workload, Container: in.Container, Tenant: in.Tenant, Claim: in.Claim, Point: in.Point}
 	if err := isKnownPoint(in.Point); err != nil {
 		return f, err
@@ -109,7 +112,10 @@ func (a *API) events(ctx context.Context, in *eventsIn) (*streamOut, error) {
 		return nil, err
 	}
 	format := in.format()
-	after, err := a.startSeq(ctx, in, format != "")
+	if format == "" && in.Follow {
+		format = typeNDJSON
+	}
+	after, err := a.startSeq(ctx, &in.EventFilter, format != "")
 	if err != nil {
 		return nil, err
 	}
@@ -134,6 +140,18 @@ func (a *API) events(ctx context.Context, in *eventsIn) (*streamOut, error) {
 	}}, nil
 }
 
+func (a *API) followEvents(ctx context.Context, in *struct{ EventFilter }) (*streamOut, error) {
+	filter, err := in.filter()
+	if err != nil {
+		return nil, err
+	}
+	after, err := a.startSeq(ctx, &in.EventFilter, true)
+	if err != nil {
+		return nil, err
+	}
+	return a.follow(filter, after, cmp.Or(in.format(), typeNDJSON)), nil
+}
+
 // maxEventPageSize is the maximum size of messages and data of a page, not
 // counting its first event.
 const maxEventPageSize = 2 << 20
@@ -150,7 +168,7 @@ func countWithin(events []activity.Event, maxBytes int) int {
 }
 
 // startSeq returns the sequence number to read after.
-func (a *API) startSeq(ctx context.Context, in *eventsIn, stream bool) (int64, error) {
+func (a *API) startSeq(ctx context.Context, in *EventFilter, stream bool) (int64, error) {
 	last, err := a.o.Events.LastSeq(ctx)
 	if err != nil {
 		return 0, err

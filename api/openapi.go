@@ -36,7 +36,28 @@ var descriptions = map[string]string{
 	"restore-snapshot":  "Makes it the current one, under a new id: the tenant's next claim begins with it. The previous one stays in the list. The tenant must have no claim, because its release would upload its own state over this one.",
 	"list-runs":         "One item for each attempt, oldest first. All attempts of one run are on one page, which may be a few items longer than its limit for that.",
 	"get-run":           "With the whole captured output.",
-	"events":            "A page of events after a sequence number. With Accept: text/event-stream, or with Accept: application/x-ndjson or follow=true, the response is a stream that continues until either side disconnects. When retention has deleted requested events, a page has oldest_seq set to the oldest remaining event, and a stream has a line of type log.truncated.",
+	"events":            "A page of events after a sequence number. Its next is a number at the end of the log too: there is no more when it is the same as after. When retention has deleted requested events, oldest_seq is the oldest remaining event. With Accept: text/event-stream, or with Accept: application/x-ndjson or follow=true, the response is the stream of /v1/events/stream.",
+	"follow-events":     "A stream that continues until either side disconnects, by default of the events from now on: JSON lines, with empty ones as heartbeats, or server-sent events with Accept: text/event-stream. When retention has deleted requested events, it has a line of type log.truncated.",
+	"list-workloads":    "In the order of their ids, with the files as they were applied.",
+	"get-workload":      "With the file as it was applied.",
+	"list-pools":        "One for each workload, with the numbers of containers by state and the state of the fill loop.",
+	"get-pool":          "With the numbers of containers by state, the state of the fill loop and its last error.",
+	"get-container":     "Also one that was destroyed, until retention removes its record.",
+	"get-claim":         "Also one that has ended, until retention removes its record.",
+	"touch":             "Its use is recorded, for pools with a claim_idle_ttl; idle_expires_at is when it is released without further use.",
+	"test-claim":        "In the container of an active claim, one test at a time. The runs are marked as a test.",
+	"wait":              "201: a new wait. 200: one of the name is open, or the request is a repeated one. With the parameter wait, the response comes when the wait has ended, or as it is then.",
+	"get-wait":          "With the parameter wait, the response comes when the wait has ended, or as it is then.",
+	"list-waits":        "Open ones and ended ones, without their contexts and data.",
+	"signal":            "A wait gets it, or it is kept for the claim's next wait of the name.",
+	"list-deliveries":   "Those of all event hooks, unless a filter is given.",
+	"get-delivery":      "With its last error, and when it is attempted next.",
+	"retry-delivery":    "At once, whatever its state, if its event is still in the log.",
+	"discard-delivery":  "The lane continues with the next delivery.",
+	"replay-events":     "Adds deliveries of events that are in the log, in their order.",
+	"test-hooks":        "Variables with their sources, conditions, requests and commands. Nothing is sent, nothing runs, and secrets are hidden.",
+	"metrics":           "Of the server and of its pools.",
+	"openapi":           "In OpenAPI 3.1.",
 	"publish-event":     "The claim must be active or releasing. The event is marked as untrusted: readers can only rely on its claim, container, workload, tenant and time. A claim, and a tenant with all of its claims, can publish 50 events or 320 KiB at once, and then 5 events and 32 KiB a second; beyond that the response is rate_limited, with the number of events that were dropped. The newest 1,000 events of a claim are kept, for 7 days.",
 	"set-activity":      "An event agent.activity_changed is recorded if the activity or the tool has changed; it counts as one that is published. thinking, executing and a change of the activity count as use of the claim, where the pool has a claim_idle_ttl. A repeated report of another activity does not.",
 	"doctor":            "Compares the engine with the database, and finds operations that take too long or fail repeatedly, and resources that are about to run out. Each finding has a hint. It changes nothing, and returns 200 whatever the findings.",
@@ -71,7 +92,6 @@ func (a *API) config() huma.Config {
 	c.CreateHooks = nil // no $schema field in answers
 	c.RejectUnknownQueryParameters = true
 	c.Transformers = []huma.Transformer{a.mapErrors}
-	c.Info.Description = "Pools of warm containers: claim one, use it, release it. Errors are problem details (RFC 9457) with a machine-readable code."
 	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		"bearer": {Type: "http", Scheme: "bearer"},
 		"key":    {Type: "apiKey", In: "header", Name: "X-API-Key"},
@@ -90,7 +110,7 @@ func (a *API) documented(o huma.Operation) huma.Operation {
 		Description: "What went wrong.",
 		Content:     map[string]*huma.MediaType{problemType: {Schema: schema}},
 	}
-	if o.Path == "/healthz" || o.Path == "/readyz" {
+	if isProbe(o.Path) {
 		o.Security = []map[string][]string{}
 	}
 	return o
@@ -99,8 +119,7 @@ func (a *API) documented(o huma.Operation) huma.Operation {
 // describe finishes the document once every route is there.
 func (a *API) describe() {
 	doc := a.huma.OpenAPI()
-	// huma describes an error type that no response has.
-	delete(doc.Components.Schemas.Map(), "ErrorModel")
+	registerData(doc.Components.Schemas)
 	for _, s := range doc.Components.Schemas.Map() {
 		for _, p := range s.Properties {
 			if p.Type == huma.TypeArray {
@@ -109,17 +128,24 @@ func (a *API) describe() {
 		}
 	}
 	for _, item := range doc.Paths {
-		for _, o := range []*huma.Operation{item.Get, item.Put, item.Post, item.Delete} {
-			if o != nil {
-				describeMore(o)
-			}
+		for _, o := range operations(item) {
+			describeMore(o)
 		}
 	}
 	a.describeBodies(doc)
-	var err error
-	if a.document, err = json.Marshal(doc); err != nil {
+	for _, item := range doc.Paths {
+		for _, o := range operations(item) {
+			describeParameters(o)
+			describeErrors(o)
+			describeHeaders(o)
+		}
+	}
+	describeInfo(doc)
+	document, err := json.Marshal(doc)
+	if err != nil {
 		panic(fmt.Sprintf("api: encode the OpenAPI document: %v", err))
 	}
+	a.document = finishSchemas(document)
 }
 
 func describeMore(o *huma.Operation) {
@@ -157,8 +183,10 @@ func (a *API) describeBodies(doc *huma.OpenAPI) {
 	event := doc.Components.Schemas.Schema(reflect.TypeFor[FollowedEvent](), true, "FollowedEvent")
 	doc.Paths["/v1/events"].Get.Responses["200"].Content = map[string]*huma.MediaType{
 		"application/json": {Schema: page},
-		typeSSE:            {Schema: text},
-		typeNDJSON:         {Schema: event},
+	}
+	doc.Paths["/v1/events/stream"].Get.Responses["200"].Content = map[string]*huma.MediaType{
+		typeNDJSON: {Schema: event},
+		typeSSE:    {Schema: text},
 	}
 	for _, s := range []string{"EventPage", "FollowedEvent"} {
 		for _, p := range doc.Components.Schemas.Map()[s].Properties {

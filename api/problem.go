@@ -145,6 +145,9 @@ func (a *API) mapErrors(ctx huma.Context, _ string, v any) (any, error) {
 	}
 	p := newProblem(ctx.Context(), code, e.Detail)
 	p.Status = e.Status
+	if e.Status == http.StatusUnsupportedMediaType {
+		p.Detail += ": send Content-Type: application/json"
+	}
 	var details []string
 	for _, d := range e.Errors {
 		if d.Message == validation.MsgExpectedMatchExactlyOneSchema { // only that of Duration has several

@@ -65,9 +65,14 @@ type Request struct {
 	Traceparent string
 }
 
-// tenantPattern matches valid tenant names, which are safe in paths, labels,
-// queries and object names.
-var tenantPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@+:-]{0,127}$`)
+// TenantPattern matches valid tenant names, which are safe in paths, labels,
+// queries and object names. They have at most MaxTenant characters.
+const (
+	TenantPattern = `^[A-Za-z0-9][A-Za-z0-9._@+:-]{0,127}$`
+	MaxTenant     = 128
+)
+
+var tenantPattern = regexp.MustCompile(TenantPattern)
 
 func checkTenant(name string) error {
 	if !tenantPattern.MatchString(name) {
