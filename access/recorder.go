@@ -20,7 +20,7 @@ const (
 	queuedUses  = 4096
 	batchedUses = 64
 	// gatherFor is how long a use waits for others.
-	gatherFor = 25 * time.Millisecond
+	gatherFor = 50 * time.Millisecond
 	// A change that fails is tried again, in this order; then its uses are left out.
 	recordTries   = 5
 	recordRetry   = time.Second
@@ -90,6 +90,8 @@ func (r *Recorder) CommandStarting(ctx context.Context, g Grant, c CommandUse) e
 		r.leaveOut(k)
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
+	defer cancel()
 	_, err := r.o.Store.StartCommand(ctx, OpenCommand{
 		Claim: g.Claim.ID, ID: c.ID, Workload: g.Claim.Workload, Container: g.Container(), Tenant: g.Claim.Tenant,
 		Fence: g.Fence(), Program: programOf(c.Args), Terminal: c.Terminal,

@@ -15,6 +15,6 @@ CREATE TABLE open_execs (
 );
 
 -- Retention finds what a tenant has done with its container, by its kind.
-CREATE INDEX events_uses_exec ON events (claim, seq) WHERE type IN ('exec.started', 'exec.completed', 'exec.failed');
-CREATE INDEX events_uses_file ON events (claim, seq) WHERE type IN ('file.read', 'file.written', 'file.removed');
-CREATE INDEX events_uses_request ON events (claim, seq) WHERE type IN ('request.completed');
+CREATE INDEX events_uses_exec ON events (claim, seq, type) WHERE type IN ('exec.started', 'exec.completed', 'exec.failed');
+CREATE INDEX events_uses_file ON events (claim, seq, type) WHERE type IN ('file.read', 'file.written', 'file.removed');
+CREATE INDEX events_uses_request ON events (claim, seq, type) WHERE type IN ('request.completed');
