@@ -61,6 +61,7 @@ func TestUsesAreDelivered(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.start()
 		r.apply(request("types", "exec.failed"), request("subject", "exec"), request("alias", "artifact.created"), request("all", "message.add"))
+		r.record(activity.PoolWarning)
 		r.executor.take()
 		r.record(activity.ExecFailed, "k")
 		require.Equal(t, "all/k.1 subject/k.1 types/k.1", sorted(r.executor.take()))

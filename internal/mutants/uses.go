@@ -5,7 +5,7 @@ var uses = []mutation{
 	{
 		desc: "any number of uses is recorded", test: "TestUsesAreLimited",
 		file: "access/omit.go",
-		old:  `		a.omitted++
+		old: `		a.omitted++
 		return 0, false`,
 		new: `		return 0, true`,
 	},
@@ -30,7 +30,7 @@ var uses = []mutation{
 	{
 		desc: "a command whose start is not recorded starts", test: "TestStartThatIsNotRecorded",
 		file: "access/recorder.go",
-		old:  `		r.limits.omit(g.Claim.ID, activity.ExecSubject, omitted)
+		old: `		r.limits.omit(g.Claim.ID, activity.ExecSubject, omitted)
 	}
 	return err`,
 		new: `		r.limits.omit(g.Claim.ID, activity.ExecSubject, omitted)
@@ -82,7 +82,7 @@ var uses = []mutation{
 	{
 		desc: "a command ends twice", test: "TestSQLite",
 		file: "store/uses.go",
-		old:  `			delete(open, k)
+		old: `			delete(open, k)
 `,
 		new: ``,
 	},
