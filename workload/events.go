@@ -37,6 +37,8 @@ var withCommands = []activity.Type{
 	activity.WaitExpired, activity.WaitExtended, activity.WaitRetried, activity.WaitTimedOut, activity.WaitEscalated, activity.WaitAborted,
 	activity.HookStarted, activity.HookCompleted, activity.HookFailed, activity.HookSkipped, activity.HookWarning,
 	activity.SyncStarted, activity.SyncCompleted, activity.SyncFailed, activity.AgentActivityChanged,
+	activity.ExecStarted, activity.ExecCompleted, activity.ExecFailed,
+	activity.FileRead, activity.FileWritten, activity.FileRemoved, activity.RequestCompleted,
 }
 
 // laterGates are names of gates of later versions, with their aliases.

@@ -147,6 +147,7 @@ func (s *server) serve(ctx context.Context, c serveConfig, listener net.Listener
 	g.Go(func() error { return s.keeper.Run(gctx, s.inside) })
 	g.Go(func() error { return s.schedule.RunResumes(gctx) })
 	g.Go(func() error { return s.waits.Run(gctx) })
+	g.Go(func() error { return s.uses.Run(gctx) })
 	g.Go(func() error { return s.lead(gctx, c) })
 	g.Go(func() error {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -346,6 +347,7 @@ const (
 	pruneInterval     = time.Hour
 	publishedInterval = time.Minute
 	publishedPerClaim = 1000
+	usesPerClaim      = 1000 // of each kind
 	publishedAge      = 7 * 24 * time.Hour
 )
 
@@ -364,6 +366,9 @@ func (s *server) prune(ctx context.Context, retention time.Duration) error {
 		published := store.PublishedRetention{Before: time.Now().Add(-publishedAge), PerClaim: publishedPerClaim}
 		if _, err := s.db.PrunePublished(ctx, published); err != nil && ctx.Err() == nil {
 			s.log.Error("pruning published events failed; retrying", "wait", publishedInterval, "error", err)
+		}
+		if _, err := s.db.PruneUses(ctx, usesPerClaim); err != nil && ctx.Err() == nil {
+			s.log.Error("pruning events of what tenants do failed; retrying", "wait", publishedInterval, "error", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -60,6 +60,7 @@ type server struct {
 	dryRuns  *dryrun.Service
 	access   *access.Service
 	ports    api.PortDomain
+	uses     *access.Recorder
 	memory   *memory.Service
 	metrics  *metrics
 	member   *membership.Member // nil without a shared database
@@ -209,8 +210,9 @@ func assemble(db *store.DB, rt backend, sinks *snapshot.Sinks, requests *request
 		return w, err
 	}, requests)
 	s.memory = memory.New(db, log)
+	s.uses = s.metrics.newRecorder(db, rt, log)
 	s.access = access.New(access.Options{
-		Claims: claimRecords{db, s.claims}, Workloads: s.pools.Catalog, Runtime: rt, Log: log,
+		Claims: claimRecords{db, s.claims}, Workloads: s.pools.Catalog, Runtime: rt, Uses: s.uses, Log: log,
 	})
 	s.events = dispatch.New(db, log, s.pools.EventHandlers(), s.claims.EventHandlers(), s.releases.EventHandlers(), s.delivery.EventHandlers(),
 		s.keeper.EventHandlers(), s.publish.EventHandlers(), s.waits.EventHandlers())
@@ -301,6 +303,7 @@ func (s *server) runLeaderLoops(ctx context.Context, c serveConfig) error {
 	g.Go(func() error { return s.schedule.Run(ctx) })
 	g.Go(func() error { return s.delivery.Run(ctx) })
 	g.Go(func() error { return s.memory.Run(ctx) })
+	g.Go(func() error { return s.uses.RunSweep(ctx) })
 	g.Go(func() error { return s.keeper.RunAdoption(ctx) })
 	g.Go(func() error { return s.prune(ctx, c.retention) })
 	g.Go(func() error {
