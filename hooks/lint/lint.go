@@ -106,6 +106,7 @@ const (
 // judge collects findings.
 type judge struct {
 	depth int
+	guard *guard // nil: it advises
 	// at returns a finding at a position of the text; nil if there is none.
 	at    func(syntax.Pos) Finding
 	found []Finding
