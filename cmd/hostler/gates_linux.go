@@ -13,7 +13,7 @@ import (
 func (s *server) gates(actions runner.Executors, hookRunner *runner.Runner) *gate.Service {
 	return gate.New(gate.Options{
 		Revisions: s.pools.Catalog, Attempt: hookRunner.EventAttempt,
-		Executors: actions, Builtins: builtin.NewExecutor(s.log), Redact: s.requests.Redactor().Redact,
+		Executors: actions, Builtins: builtin.NewExecutor(s.log), Redact: s.requests.Redactor().Redact, AddSecrets: s.requests.AddSecrets,
 		OnRefused: s.metrics.countRefused, Log: s.log,
 		Record: func(ctx context.Context, r hooks.Run) error {
 			err := s.db.RunRefused(ctx, r)

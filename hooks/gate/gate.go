@@ -40,8 +40,10 @@ type Options struct {
 	// Executors perform requests, Builtins calls functions.
 	Executors runner.Executors
 	Builtins  builtin.Executor
-	// Redact removes the secrets of the server from a text.
-	Redact func(text string) string
+	// Redact removes the secrets of the server from a text. AddSecrets has it know those
+	// of a workload.
+	Redact     func(text string) string
+	AddSecrets func(declared map[string]hooks.Secret)
 	// Record records a refusal. It is called at a bounded rate.
 	Record func(ctx context.Context, r hooks.Run) error
 	// OnRefused is called with every refusal.
@@ -65,23 +67,23 @@ func New(o Options) *Service {
 
 // Exec implements access.Gates.
 func (s *Service) Exec(ctx context.Context, g access.Grant, c access.CommandUse) error {
-	_, err := s.check(ctx, hooks.ExecBefore, g, s.ofCommand(c))
+	_, err := s.check(ctx, hooks.ExecBefore, g, func() use { return s.ofCommand(c) })
 	return err
 }
 
 // File implements access.Gates.
 func (s *Service) File(ctx context.Context, g access.Grant, f access.FileUse) (within []string, err error) {
-	return s.check(ctx, hooks.FileBefore, g, s.ofFile(f))
+	return s.check(ctx, hooks.FileBefore, g, func() use { return s.ofFile(f) })
 }
 
 // Request implements access.Gates.
 func (s *Service) Request(ctx context.Context, g access.Grant, r access.PortUse) error {
-	_, err := s.check(ctx, hooks.RequestBefore, g, s.ofRequest(r))
+	_, err := s.check(ctx, hooks.RequestBefore, g, func() use { return s.ofRequest(r) })
 	return err
 }
 
 // check asks the hooks of a gate one after another.
-func (s *Service) check(ctx context.Context, gate hooks.Gate, g access.Grant, u use) ([]string, error) {
+func (s *Service) check(ctx context.Context, gate hooks.Gate, g access.Grant, describe func() use) ([]string, error) {
 	w, err := s.workload(ctx, g)
 	if err != nil {
 		s.o.Log.Error("gate has no workload", "gate", gate, "workload", g.Claim.Workload, "claim", g.Claim.ID, "error", err)
@@ -100,7 +102,11 @@ func (s *Service) check(ctx context.Context, gate hooks.Gate, g access.Grant, u 
 		return nil, s.refuse(ctx, run, answer{state: hooks.Failed, err: err, message: couldNot + err.Error()})
 	}
 	defer release()
+	if s.o.AddSecrets != nil {
+		s.o.AddSecrets(w.Secrets) // before anything is described
+	}
 	var within []string
+	u := describe()
 	for i, h := range list {
 		run := newRun(gate, h, i, g, w)
 		a := s.ask(ctx, h, run, w, u)

@@ -24,17 +24,17 @@ type use struct {
 
 // envelope describes a use to a receiver.
 type envelope struct {
-	Gate      hooks.Gate `json:"gate"`
-	Timestamp time.Time  `json:"timestamp"`
-	RunID     string     `json:"run_id"`
-	Hook      string     `json:"hook"`
-	Workload  string     `json:"workload"`
-	Container string     `json:"container"`
-	Claim     string     `json:"claim"`
-	Tenant    string     `json:"tenant"`
-	Command   *command   `json:"command,omitempty"`
-	File      *file      `json:"file,omitempty"`
-	Request   *request   `json:"request,omitempty"`
+	Gate      hooks.Gate   `json:"gate"`
+	Timestamp time.Time    `json:"timestamp"`
+	RunID     string       `json:"run_id"`
+	Hook      string       `json:"hook"`
+	Workload  string       `json:"workload"`
+	Container string       `json:"container"`
+	Claim     string       `json:"claim"`
+	Tenant    string       `json:"tenant"`
+	Command   *command     `json:"command,omitempty"`
+	File      *file        `json:"file,omitempty"`
+	Request   *portRequest `json:"request,omitempty"`
 }
 
 type command struct {
@@ -51,7 +51,7 @@ type file struct {
 	Path   string            `json:"path"`
 }
 
-type request struct {
+type portRequest struct {
 	Port   int    `json:"port"`
 	Method string `json:"method"`
 	Path   string `json:"path"`
@@ -96,7 +96,7 @@ func (s *Service) ofFile(f access.FileUse) use {
 func (s *Service) ofRequest(r access.PortUse) use {
 	return use{
 		judged: builtin.Use{Gate: hooks.RequestBefore},
-		envelope: envelope{Gate: hooks.RequestBefore, Request: &request{
+		envelope: envelope{Gate: hooks.RequestBefore, Request: &portRequest{
 			Port: r.Port, Method: s.redact(r.Method), Path: s.redact(r.Path), Host: s.redact(r.Host),
 		}},
 	}
@@ -113,10 +113,10 @@ func (s *Service) attempt(ctx context.Context, h hooks.Hook, run hooks.Run, w *w
 		return runner.Attempt{}, fmt.Errorf("describe the use: %w", err)
 	}
 	data, err := json.Marshal(struct {
-		ToolName string   `json:"tool_name,omitempty"`
-		Command  *command `json:"command,omitempty"`
-		File     *file    `json:"file,omitempty"`
-		Request  *request `json:"request,omitempty"`
+		ToolName string       `json:"tool_name,omitempty"`
+		Command  *command     `json:"command,omitempty"`
+		File     *file        `json:"file,omitempty"`
+		Request  *portRequest `json:"request,omitempty"`
 	}{u.tool, e.Command, e.File, e.Request})
 	if err != nil {
 		return runner.Attempt{}, fmt.Errorf("describe the use: %w", err)
