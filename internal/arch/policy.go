@@ -59,7 +59,7 @@ var layers = []layer{
 
 	{"publish", []string{"activity", "claim", "internal/dispatch", "internal/jsonvalue"}},
 	{"access", []string{"activity", "runtime", "hooks", "workload", "pool", "claim"}},
-	{"hooks/gate", []string{"access", "hooks", "hooks/builtin", "hooks/request", "hooks/runner", "hooks/variables", "workload", "pool", "claim"}},
+	{"hooks/gate", []string{"access", "hooks", "hooks/builtin", "hooks/runner", "workload", "pool"}},
 	{"wait", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "claim", "internal/backoff", "internal/dispatch", "internal/flow", "internal/jsonvalue", "internal/transition", "internal/workqueue", "pool"}},
 
 	// What looks them over. It changes nothing.
