@@ -22,6 +22,9 @@ func Destructive(args []string, environment map[string]string) (reason string, f
 			return fmt.Sprintf("%s: it %s", f.Rule, f.Message), true
 		}
 	}
+	if j.guard.budget < 0 || j.guard.expanded < 0 {
+		return tooLong.Rule + ": it " + tooLong.Message, true
+	}
 	return "", false
 }
 

@@ -93,12 +93,14 @@ func TestGuardIsBounded(t *testing.T) {
 		many("(", 30000), many("$(", 30000), many("{ ", 30000), many("if ", 20000), many("`", 60000), many("$((-(", 12000), many("eval ", 12000) + "rm -rf /", many("env ", 15000) + "rm -rf /",
 		many("sh -c '$@' x ", 4000) + "rm -rf x", nestedScripts(12), many("a=$a$a$a$a;", 5000) + "$a", "a=x;" + many("a=$a$a;", 1000) + "eval $a", many("{a,b}", 5000), many("X=1 sh -c '$X';", 4000),
 		many("x", 65<<10), many("f() { f; };", 5000), many("echo $a |", 7000) + "sh", many("true;", 13000) + "rm -rf /", many("$(echo ", 250) + "x" + many(")", 250),
+		many("$a", 30000), many("a=$a$b$c;b=$a;c=$b;a=1;b=2;c=3;", 300) + many("$a $b $c;", 3000), many("X=$Y;Y=$X;", 2000) + many("sh -c \"$X $Y\";", 1000),
+		many("[[ ! ", 10000), "[[ " + many("! ", 30000) + "a ]]", "$((" + many("1?1:", 15000) + "1))", "python3 -c '" + many(`"rm x" `, 8000) + "'",
 	} {
 		begin := cpuTime(t)
-		Destructive([]string{"bash", "-c", script}, map[string]string{"a": "x"})
+		Destructive([]string{"bash", "-c", script}, map[string]string{"a": many("x y ", 1000)})
 		require.Less(t, cpuTime(t)-begin, 5*time.Second, "%d", i)
 	}
-	for _, script := range []string{many("(", 30000), many("$(", 300), many("if ", 20000), many("x", 65<<10), many("true;", 13000)} {
+	for _, script := range []string{many("(", 30000), many("$(", 300), many("if ", 20000), many("x", 65<<10), many("true;", 13000), many("(", 300) + "true" + many(")", 300), "a='" + many("x", 4000) + "';" + many("echo $a;", 1000)} {
 		_, found := Destructive([]string{"bash", "-c", script}, nil)
 		require.True(t, found, "%.20s", script)
 	}

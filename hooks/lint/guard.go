@@ -15,6 +15,7 @@ import (
 // may have each value that the script gives it.
 type guard struct {
 	budget    int                 // commands that are still judged
+	expanded  int                 // bytes of values that may still be inserted
 	variables map[string][]string // values that a name may have, the last ones
 	functions []string
 	piped     map[*syntax.Stmt]stdin
@@ -31,14 +32,16 @@ type stdin struct {
 // Bounds of what a guard reads and keeps.
 const (
 	maxJudged    = 4096 // commands that are judged for one
+	maxExpanded  = 1 << 20
 	maxVariables = 256
 	maxValues    = 8
 	maxValue     = 4 << 10
-	maxOpen      = 256 // brackets and compound commands in each other
+	maxOpen      = 256  // brackets in each other
+	maxCompound  = 2048 // compound commands in each other, or words of prose like theirs
 )
 
 func newGuard(environment map[string]string) *guard {
-	g := &guard{budget: maxJudged, variables: map[string][]string{}, piped: map[*syntax.Stmt]stdin{}}
+	g := &guard{budget: maxJudged, expanded: maxExpanded, variables: map[string][]string{}, piped: map[*syntax.Stmt]stdin{}}
 	for name, value := range environment {
 		g.set(name, value)
 	}
@@ -80,16 +83,16 @@ func isDeep(text string) bool {
 	depth := 0
 	for _, c := range []byte(text) {
 		switch c {
-		case '(', '{':
+		case '(', '{', '[':
 			depth++
-		case ')', '}':
+		case ')', '}', ']':
 			depth = max(0, depth-1)
 		}
 		if depth > maxOpen {
 			return true
 		}
 	}
-	return strings.Count(text, "`") > maxOpen || len(openRegexp.FindAllString(text, maxOpen+1))-len(closeRegexp.FindAllString(text, -1)) > maxOpen
+	return len(openRegexp.FindAllString(text, -1))-len(closeRegexp.FindAllString(text, -1)) > maxCompound
 }
 
 var (
@@ -196,8 +199,7 @@ func (j *judge) guardStatement(s *syntax.Stmt) {
 	defer func() { g.round, g.rounds = round, rounds }()
 	g.round, g.rounds = 0, 1
 	for ; g.round < g.rounds; g.round++ {
-		if g.budget--; g.budget < 0 {
-			j.add(call{}, tooDeep)
+		if g.budget < 0 || g.expanded < 0 {
 			return
 		}
 		j.statement(s)

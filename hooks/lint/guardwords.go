@@ -131,7 +131,11 @@ func (j *judge) pick(values []string) string {
 		return unknown
 	}
 	j.guard.rounds = max(j.guard.rounds, len(values))
-	return values[min(j.guard.round, len(values)-1)]
+	value := values[min(j.guard.round, len(values)-1)]
+	if j.guard.expanded -= len(value) + 1; j.guard.expanded < 0 {
+		return unknown // Destructive refuses
+	}
+	return value
 }
 
 // decoders are programs that make text of what does not look like it.

@@ -124,8 +124,7 @@ func (j *judge) command(c call) {
 		w, ok := wrapperOf(name)
 		if j.guard != nil {
 			if j.guard.budget--; j.guard.budget < 0 {
-				j.add(c, tooDeep)
-				return
+				return // Destructive refuses
 			}
 			j.guardCall(name, c)
 		}
