@@ -229,10 +229,10 @@ func TestNamesAreCleaned(t *testing.T) {
 		require.Equal(t, want, programOf([]string{given, "argument"}))
 	}
 	require.Empty(t, programOf(nil))
-	long := cleanPath("/" + strings.Repeat("é", 1000))
+	long := recordedPath("/" + strings.Repeat("é", 1000))
 	require.Equal(t, "/"+strings.Repeat("é", 255), long)
-	require.Equal(t, "/a\ufffdb/c", cleanPath("/a\x00b/c"))
-	require.Len(t, cleanPath(strings.Repeat("a", 1000)), maxPath)
+	require.Equal(t, "/a\ufffdb/c", recordedPath("/a\x00b/c"))
+	require.Len(t, recordedPath(strings.Repeat("a", 1000)), maxPath)
 }
 
 // The data of requests and files is what was done, without content.

@@ -213,6 +213,7 @@ func assemble(db *store.DB, rt backend, sinks *snapshot.Sinks, requests *request
 	s.uses = s.metrics.newRecorder(db, rt, log)
 	s.access = access.New(access.Options{
 		Claims: claimRecords{db, s.claims}, Workloads: s.pools.Catalog, Runtime: rt, Uses: s.uses, Log: log,
+		Gates: s.gates(actions, hookRunner),
 	})
 	s.events = dispatch.New(db, log, s.pools.EventHandlers(), s.claims.EventHandlers(), s.releases.EventHandlers(), s.delivery.EventHandlers(),
 		s.keeper.EventHandlers(), s.publish.EventHandlers(), s.waits.EventHandlers())

@@ -41,7 +41,7 @@ var layers = []layer{
 	{"hooks/runner", []string{"runtime", "hooks", "hooks/variables", "workload", "internal/flow", "internal/backoff"}},
 	{"hooks/request", []string{"hooks", "hooks/runner", "hooks/variables", "internal/regular"}},
 	{"hooks/request/googleauth", []string{"hooks/request"}},
-	{"hooks/builtin", []string{"hooks", "hooks/runner"}},
+	{"hooks/builtin", []string{"hooks", "hooks/lint", "hooks/runner"}},
 	{"hooks/dryrun", []string{"activity", "hooks", "hooks/request", "hooks/runner", "hooks/variables", "workload"}},
 	{"workload", []string{"activity", "runtime", "hooks", "hooks/variables", "hooks/lint", "internal/regular"}},
 	{"snapshot", []string{"runtime", "workload", "internal/flow", "internal/regular"}},
@@ -59,6 +59,7 @@ var layers = []layer{
 
 	{"publish", []string{"activity", "claim", "internal/dispatch", "internal/jsonvalue"}},
 	{"access", []string{"activity", "runtime", "hooks", "workload", "pool", "claim", "internal/backoff"}},
+	{"hooks/gate", []string{"access", "hooks", "hooks/builtin", "hooks/runner", "workload", "pool"}},
 	{"wait", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "claim", "internal/backoff", "internal/dispatch", "internal/flow", "internal/jsonvalue", "internal/transition", "internal/workqueue", "pool"}},
 
 	// What looks them over. It changes nothing.

@@ -30,6 +30,7 @@ type Store interface {
 	pool.EventLog
 	claim.Store
 	hooks.Recorder
+	RunRefused(ctx context.Context, r hooks.Run) error // of gates
 	delivery.Outbox
 	publish.Store
 	delivery.Records
@@ -103,6 +104,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"a replaced file is kept", replacedFiles},
 		{"failures of pools", breakers},
 		{"run has one start and one end", runLife},
+		{"refusal is one record that has ended", runRefused},
 		{"end of a run and start of the next are one change", runFollowed},
 		{"run event is complete", runEventData},
 		{"run is skipped", runSkipped},
