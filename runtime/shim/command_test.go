@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -217,6 +218,35 @@ func TestSilentCommandProgram(t *testing.T) {
 			err = stream.Signal("SIGINT")
 		}
 		require.ErrorIs(t, err, runtime.ErrTainted)
+		_ = p.Close()
+	})
+}
+
+// What no program accepts is not sent.
+func TestInvalidTenantCommandIsNotSent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newCommandProgram(t, nil)
+		for name, change := range map[string]func(cmd *runtime.TenantCommand){
+			"ID": func(cmd *runtime.TenantCommand) { cmd.ID = "a/b" }, "no ID": func(cmd *runtime.TenantCommand) { cmd.ID = "" },
+			"offset": func(cmd *runtime.TenantCommand) { cmd.After = -1 }, "fence": func(cmd *runtime.TenantCommand) { cmd.Fence = 0 },
+			"arguments": func(cmd *runtime.TenantCommand) { cmd.Args = nil }, "NUL": func(cmd *runtime.TenantCommand) { cmd.Args = []string{"a\x00"} },
+			"variable": func(cmd *runtime.TenantCommand) { cmd.Environment = map[string]string{"a=b": "c"} },
+			"size":     func(cmd *runtime.TenantCommand) { cmd.Args = []string{"a", strings.Repeat("x", MaxFrame)} },
+		} {
+			cmd := testCommand
+			change(&cmd)
+			_, err := p.OpenCommand(t.Context(), cmd)
+			start, ok := errors.AsType[*runtime.StartError](err)
+			require.True(t, ok, "%s: %v", name, err)
+			require.Equal(t, runtime.StartBadInput, start.Reason, name)
+		}
+		_, err := p.AttachCommand(t.Context(), "a/b", 7, 0)
+		require.ErrorIs(t, err, runtime.ErrUnknownRun)
+		_, err = p.AttachCommand(t.Context(), "id", 7, -1)
+		require.ErrorIs(t, err, runtime.ErrUnknownRun)
+		require.ErrorIs(t, p.EndCommands(t.Context(), NoFence, 0), runtime.ErrStaleFence)
+		require.Empty(t, p.requests)
 		_ = p.Close()
 	})
 }
