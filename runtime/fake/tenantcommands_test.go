@@ -307,3 +307,27 @@ func TestTenantCommandErrors(t *testing.T) {
 	openCommand(t, rt, id, tenantCommand("b", "echo"))
 	require.Contains(t, rt.Calls(), "open_command "+id+" box echo")
 }
+
+// Input that a command does not read waits in the caller, until another attachment
+// takes its place or the command ends.
+func TestTenantCommandInputIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := fake.New()
+		id := startContainer(t, rt)
+		cmd := tenantCommand("deaf", "hang")
+		cmd.Input = true
+		first := openCommand(t, rt, id, cmd)
+		sent := make(chan error)
+		go func() { sent <- first.Input(0, make([]byte, 1<<20)) }()
+		synctest.Wait()
+		second, err := rt.AttachCommand(t.Context(), id, "deaf", claimFence, 0)
+		require.NoError(t, err)
+		require.ErrorIs(t, <-sent, runtime.ErrAttachedElsewhere)
+		received := second.Start().InputReceived
+		require.Equal(t, int64(64<<10), received)
+		go func() { sent <- second.Input(received, make([]byte, 1<<20)) }()
+		synctest.Wait()
+		require.NoError(t, rt.EndCommand(t.Context(), id, "deaf", claimFence))
+		require.NoError(t, <-sent)
+	})
+}

@@ -72,7 +72,7 @@ func fileRights(t *testing.T, c *container) {
 // A tenant who stops the program harms only itself: the call ends with its context,
 // and nothing is left.
 func stoppedFileProgram(t *testing.T, c *container) {
-	if isUnsupported(t, c.Limitations.NoProcesses, "to run what reads its files") {
+	if isUnsupported(t, c.Limitations.NoProcesses || c.Limitations.NoKernel, "to run what reads its files") {
 		return
 	}
 	name := newMarker()
