@@ -10,7 +10,7 @@ var documents = []mutation{
 		new:  `len(query[p.Name]) > 9 {`,
 	},
 	{
-		desc: "a body of a form is refused without a remedy", test: "TestBadRequests",
+		desc: "a body of a form is refused without a hint", test: "TestBadRequests",
 		file: "api/problem.go",
 		old:  `	if e.Status == http.StatusUnsupportedMediaType {`,
 		new:  `	if e.Status == 0 {`,
@@ -89,6 +89,6 @@ var fakes = []mutation{
 		desc: "a connection of the fake holds any amount", test: "TestDialPortLimits",
 		file: "runtime/fake/portpipe.go",
 		old:  `runtime.PortWindow-len(c.peer.received)`,
-		new:  `1<<30-len(c.peer.received)`,
+		new:  `runtime.PortWindow<<10-len(c.peer.received)`,
 	},
 }
