@@ -388,5 +388,3 @@ func TestErrorCodes(t *testing.T) {
 		})
 	}
 }
-
-// An active claim has the time at which it becomes idle, if the pool releases

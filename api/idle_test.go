@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// An active claim has the time at which it becomes idle, if the pool releases
 // idle claims.
 func TestIdleExpiresAt(t *testing.T) {
 	b := newTestBackend()
