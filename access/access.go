@@ -51,7 +51,11 @@ type Options struct {
 }
 
 // Service is how tenants use their containers.
-type Service struct{ o Options }
+type Service struct {
+	o                     Options
+	transfers, fileCalls  slots
+	connections, requests portSlots
+}
 
 // New returns a Service.
 func New(o Options) *Service {
@@ -61,7 +65,10 @@ func New(o Options) *Service {
 	if o.Uses == nil {
 		o.Uses = noUses{}
 	}
-	return &Service{o: o}
+	return &Service{
+		o:         o,
+		transfers: newSlots(maxTransfersPerClaim, maxTransfers), fileCalls: newSlots(maxFileCallsPerClaim, maxFileCalls),
+	}
 }
 
 // Grant permits one use of a claim's container.

@@ -86,6 +86,15 @@ const (
 	SyncCompleted Type = "sync.completed"
 	SyncFailed    Type = "sync.failed"
 
+	// What a tenant does with its container. Each ExecStarted has one end.
+	ExecStarted      Type = "exec.started"
+	ExecCompleted    Type = "exec.completed"
+	ExecFailed       Type = "exec.failed"
+	FileRead         Type = "file.read"
+	FileWritten      Type = "file.written"
+	FileRemoved      Type = "file.removed"
+	RequestCompleted Type = "request.completed"
+
 	// AgentActivityChanged records that a tenant's program does something else. The
 	// program reports it, as it publishes the other events of agents.
 	AgentActivityChanged Type = "agent.activity_changed"
@@ -104,6 +113,7 @@ var types = []Type{
 	HookStarted, HookCompleted, HookFailed, HookSkipped, HookWarning,
 	DeliveryRetried, DeliveryReplayed, DeliveryDiscarded,
 	SyncStarted, SyncCompleted, SyncFailed,
+	ExecStarted, ExecCompleted, ExecFailed, FileRead, FileWritten, FileRemoved, RequestCompleted,
 	AgentActivityChanged,
 }
 

@@ -265,6 +265,14 @@ var newData = map[Type]func() any{
 	SyncCompleted: func() any { return new(SyncEndedData) },
 	SyncFailed:    func() any { return new(SyncEndedData) },
 
+	ExecStarted:      func() any { return new(ExecStartedData) },
+	ExecCompleted:    func() any { return new(ExecEndedData) },
+	ExecFailed:       func() any { return new(ExecEndedData) },
+	FileRead:         newFileUsedData,
+	FileWritten:      newFileUsedData,
+	FileRemoved:      newFileUsedData,
+	RequestCompleted: func() any { return new(RequestCompletedData) },
+
 	AgentActivityChanged: func() any { return new(AgentActivityChangedData) },
 }
 

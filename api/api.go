@@ -10,6 +10,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/hostler/hostler/access"
 )
 
 // Options configure the API.
@@ -29,10 +31,15 @@ type Options struct {
 	DryRuns    DryRunner
 	Memory     Memory
 	Waits      Waits
+	Files      Files
+	Access     *access.Service
+	Ports      Ports
 
 	// StorageUnavailable are the errors of the database that indicate that it
 	// is temporarily unavailable.
 	StorageUnavailable []error
+
+	PortDomain PortDomain // of the ports of claims
 
 	Ready   func(context.Context) error // returns why the server is not ready
 	Metrics http.Handler                // nil: no /metrics
@@ -41,15 +48,18 @@ type Options struct {
 	Log     *slog.Logger
 
 	// WriteTimeout bounds one write to a client. Heartbeat is the interval of
-	// heartbeats on an idle stream. Zero means the default.
-	WriteTimeout time.Duration
-	Heartbeat    time.Duration
+	// heartbeats on an idle stream. UploadTimeout is how long a client may take for
+	// a part of a file. Zero means the default.
+	WriteTimeout  time.Duration
+	UploadTimeout time.Duration
+	Heartbeat     time.Duration
 }
 
 // Defaults for Options.
 const (
-	defaultWriteTimeout = 20 * time.Second
-	defaultHeartbeat    = 15 * time.Second
+	defaultWriteTimeout  = 20 * time.Second
+	defaultUploadTimeout = 60 * time.Second
+	defaultHeartbeat     = 15 * time.Second
 )
 
 // API is the HTTP handler.
@@ -66,12 +76,18 @@ type API struct {
 	ready     readiness
 
 	crossOrigin *http.CrossOriginProtection
+
+	portTransport *http.Transport
+	portBuffers   copyBuffers
 }
 
 // New returns the API with all its routes.
 func New(o Options) *API {
 	if o.WriteTimeout == 0 {
 		o.WriteTimeout = defaultWriteTimeout
+	}
+	if o.UploadTimeout == 0 {
+		o.UploadTimeout = defaultUploadTimeout
 	}
 	if o.Heartbeat == 0 {
 		o.Heartbeat = defaultHeartbeat
@@ -81,6 +97,7 @@ func New(o Options) *API {
 	}
 	a := &API{o: o, mux: http.NewServeMux(), closing: make(chan struct{}), crossOrigin: http.NewCrossOriginProtection()}
 	a.huma = humago.New(patternRecorder{a}, a.config())
+	a.portTransport = newPortTransport(o.Ports)
 	a.huma.UseMiddleware(a.refuseRepeated)
 	a.routes()
 	a.describe()
@@ -124,6 +141,11 @@ func (a *API) routes() {
 	handle(a, op("get-memory", "GET /v1/claims/{id}"+keyPath, "Read a value of a claim's memory"), a.getMemory)
 	handle(a, op("put-memory", "PUT /v1/claims/{id}"+keyPath, "Put a value into a claim's memory"), a.putMemory)
 	handle(a, op("delete-memory", "DELETE /v1/claims/{id}"+keyPath, "Delete a value of a claim's memory"), a.deleteMemory)
+	handle(a, op("get-file", "GET /v1/claims/{id}"+filePath, "Read a file or directory of a claim's container"), a.getFile)
+	handle(a, op("put-file", "PUT /v1/claims/{id}"+filePath, "Write a file, or unpack an archive"), a.putFile)
+	handle(a, op("delete-file", "DELETE /v1/claims/{id}"+filePath, "Remove a file or directory"), a.deleteFile)
+	a.commandRoutes()
+	a.portRoutes()
 	handle(a, op("list-snapshots", "GET /v1/workloads/{id}/snapshots", "List a tenant's snapshots"), a.listSnapshots)
 	handle(a, op("restore-snapshot", "POST /v1/workloads/{id}/snapshots/{snapshot}/restore", "Restore an older snapshot"), a.restore)
 
@@ -176,5 +198,5 @@ type patternRecorder struct{ *API }
 
 func (p patternRecorder) HandleFunc(pattern string, serve func(http.ResponseWriter, *http.Request)) {
 	p.patterns = append(p.patterns, pattern)
-	p.mux.HandleFunc(strings.Replace(pattern, keyPath, keyPattern, 1), serve)
+	p.mux.HandleFunc(strings.NewReplacer(keyPath, keyPattern, filePath, filePattern).Replace(pattern), serve)
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/hostler/hostler/access"
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/delivery"
@@ -41,6 +42,14 @@ const (
 	WaitNotFound         Code = "wait_not_found"
 	EventRemoved         Code = "event_removed"
 	MemoryNotFound       Code = "memory_not_found"
+	FileNotFound         Code = "file_not_found"
+	CommandNotFound      Code = "command_not_found"
+	CommandNotStarted    Code = "command_not_started"
+	TooManyCommands      Code = "too_many_commands"
+	AttachedElsewhere    Code = "attached_elsewhere"
+	OutputLost           Code = "output_lost"
+	DeniedByHook         Code = "denied_by_hook"
+	NotSupported         Code = "not_supported"
 	MethodNotAllowed     Code = "method_not_allowed"
 	RequestTimeout       Code = "request_timeout"
 	Conflict             Code = "conflict"
@@ -54,11 +63,26 @@ const (
 	MemoryNotShared      Code = "memory_not_shared"
 	MemoryFull           Code = "memory_full"
 	VersionConflict      Code = "version_conflict"
+	FileDenied           Code = "file_denied"
+	PathOutside          Code = "path_outside"
+	NotAFile             Code = "not_a_file"
+	NotDirectory         Code = "not_directory"
+	NotEmpty             Code = "not_empty"
+	FileChanged          Code = "file_changed"
+	ReadOnly             Code = "read_only"
+	RangeNotSatisfiable  Code = "range_not_satisfiable"
+	TooManyRequests      Code = "too_many_requests"
+	FileFailed           Code = "file_failed"
+	NoSpace              Code = "no_space"
+	NoPortDomain         Code = "no_port_domain"
 	RateLimited          Code = "rate_limited"
 	PayloadTooLarge      Code = "payload_too_large"
 	UnsupportedMediaType Code = "unsupported_media_type"
 	PoolExhausted        Code = "pool_exhausted"
 	TooManyWaits         Code = "too_many_waits"
+	TooManyConnections   Code = "too_many_connections"
+	PortRefused          Code = "port_refused"
+	PortFailed           Code = "port_failed"
 	Internal             Code = "internal"
 	HookFailed           Code = "hook_failed"
 	StartFailed          Code = "start_failed"
@@ -93,6 +117,14 @@ var statuses = map[Code]struct {
 	WaitNotFound:         {http.StatusNotFound, "Wait not found"},
 	EventRemoved:         {http.StatusConflict, "The log no longer has the event"},
 	MemoryNotFound:       {http.StatusNotFound, "No value under this key"},
+	FileNotFound:         {http.StatusNotFound, "No such file in the container"},
+	CommandNotFound:      {http.StatusNotFound, "Command not found"},
+	CommandNotStarted:    {http.StatusUnprocessableEntity, "The command did not start"},
+	TooManyCommands:      {http.StatusTooManyRequests, "Too many commands run in the container"},
+	AttachedElsewhere:    {http.StatusConflict, "Another client has attached to the command"},
+	OutputLost:           {http.StatusGone, "The output is not kept any more"},
+	DeniedByHook:         {http.StatusForbidden, "A hook has refused it"},
+	NotSupported:         {http.StatusConflict, "The container does not support it"},
 	MethodNotAllowed:     {http.StatusMethodNotAllowed, "Method not allowed"},
 	RequestTimeout:       {http.StatusRequestTimeout, "The request was received too slowly"},
 	Conflict:             {http.StatusConflict, "The state changed concurrently"},
@@ -106,11 +138,26 @@ var statuses = map[Code]struct {
 	MemoryNotShared:      {http.StatusConflict, "The workload's memory is not shared"},
 	MemoryFull:           {http.StatusConflict, "The memory is full"},
 	VersionConflict:      {http.StatusPreconditionFailed, "The value has another version"},
+	FileDenied:           {http.StatusForbidden, "The container's user may not do this with the file"},
+	PathOutside:          {http.StatusForbidden, "The path leads out of the permitted directories"},
+	NotAFile:             {http.StatusConflict, "It is not a regular file"},
+	NotDirectory:         {http.StatusConflict, "It is not a directory"},
+	NotEmpty:             {http.StatusConflict, "The directory is not empty"},
+	FileChanged:          {http.StatusConflict, "The file changed during the request"},
+	ReadOnly:             {http.StatusConflict, "The filesystem is read-only"},
+	RangeNotSatisfiable:  {http.StatusRequestedRangeNotSatisfiable, "The file ends before the range"},
+	TooManyRequests:      {http.StatusTooManyRequests, "Too many requests at once"},
+	FileFailed:           {http.StatusBadGateway, "The container could not do it with the file"},
+	NoSpace:              {http.StatusInsufficientStorage, "No space is left in the container"},
+	NoPortDomain:         {http.StatusConflict, "The server has no domain for ports"},
 	RateLimited:          {http.StatusTooManyRequests, "Too many requests"},
 	PayloadTooLarge:      {http.StatusRequestEntityTooLarge, "The body is too large"},
 	UnsupportedMediaType: {http.StatusUnsupportedMediaType, "The body's content type is not supported"},
 	PoolExhausted:        {http.StatusTooManyRequests, "All containers of the pool are in use"},
 	TooManyWaits:         {http.StatusTooManyRequests, "The claim has too many waits or signals"},
+	TooManyConnections:   {http.StatusTooManyRequests, "Too many connections to ports are open"},
+	PortRefused:          {http.StatusBadGateway, "Nothing listens on the port"},
+	PortFailed:           {http.StatusBadGateway, "The program on the port did not answer"},
 	Internal:             {http.StatusInternalServerError, "Internal server error"},
 	HookFailed:           {http.StatusBadGateway, "A hook failed"},
 	StartFailed:          {http.StatusBadGateway, "The container did not start"},
@@ -150,11 +197,21 @@ var errorCodes = []struct {
 	{delivery.ErrClaimEnded, ClaimNotActive},
 	{delivery.ErrClaimPending, ClaimNotActive},
 	{delivery.ErrTestRunning, Conflict},
+	{access.ErrTooManyTransfers, TooManyRequests},
+	{runtime.ErrBadArchive, InvalidRequest},
+	{runtime.ErrUnsupported, NotSupported},
+	{runtime.ErrPortRefused, PortRefused},
+	{runtime.ErrTooManyConnections, TooManyConnections},
 	{memory.ErrInvalid, InvalidRequest},
 	{memory.ErrTooLarge, PayloadTooLarge},
 	{memory.ErrNotFound, MemoryNotFound},
 	{memory.ErrNotShared, MemoryNotShared},
 	{memory.ErrRate, RateLimited},
+	{access.ErrInvalid, InvalidRequest},
+	{runtime.ErrUnknownRun, CommandNotFound},
+	{runtime.ErrTooManyCommands, TooManyCommands},
+	{runtime.ErrAttachedElsewhere, AttachedElsewhere},
+	{runtime.ErrOutputLost, OutputLost},
 	{pool.ErrWorkloadNotFound, WorkloadNotFound},
 	{pool.ErrContainerNotFound, ContainerNotFound},
 	{claim.ErrClaimNotFound, ClaimNotFound},
@@ -266,6 +323,13 @@ func (a *API) classify(err error, p *Problem) Code {
 	if limit, ok := errors.AsType[*publish.LimitError](err); ok {
 		p.Dropped, p.retry = limit.Dropped, limit.RetryAfter
 		return RateLimited
+	}
+	if file, ok := errors.AsType[*runtime.FileError](err); ok {
+		return fileCode(file)
+	}
+	if denied, ok := errors.AsType[*access.DeniedError](err); ok {
+		p.Reason = denied.Hook
+		return DeniedByHook
 	}
 	if _, ok := errors.AsType[*runtime.StartError](err); ok {
 		return StartFailed

@@ -5,6 +5,7 @@ import (
 	"mime"
 	"net/http"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -212,12 +213,14 @@ func describeMemory(doc *huma.OpenAPI) {
 	path.Get.Responses["304"] = &huma.Response{Description: "It still has the version of If-None-Match."}
 }
 
-// loggedPath returns the path of a request without the key of a value: it is the
-// tenant's.
+// tenantPaths matches the beginning of a path whose rest is the tenant's: the key of a
+// value, or the path of a file.
+var tenantPaths = regexp.MustCompile(`^/v1/claims/.*?/(memory|files)/`)
+
+// loggedPath returns the path of a request without what is the tenant's.
 func loggedPath(path string) string {
-	before, _, hasKey := strings.Cut(path, "/memory/")
-	if !hasKey || !strings.HasPrefix(before, "/v1/claims/") {
-		return path
+	if begin := tenantPaths.FindString(path); begin != "" {
+		return begin + "-"
 	}
-	return before + "/memory/-"
+	return path
 }

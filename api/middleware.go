@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -52,8 +53,11 @@ func (a *API) middleware(mux *http.ServeMux) http.Handler {
 		h.Set("Cache-Control", "no-store")
 		a.logAccess(rec, r, func() (principal string) {
 			defer a.recoverPanic(rec, r)
+			if principal, served := a.serveAtPort(rec, r); served {
+				return principal
+			}
 			principal, refused := a.authenticate(r)
-			for _, check := range []func(*recorder, *http.Request) *Problem{validateURL, a.checkRoute, readBody} {
+			for _, check := range []func(*recorder, *http.Request) *Problem{validateURL, a.checkRoute, a.readBody} {
 				if refused == nil {
 					refused = check(rec, r)
 				}
@@ -78,7 +82,7 @@ func (a *API) logAccess(rec *recorder, r *http.Request, serve func() string) {
 			level = slog.LevelDebug
 		}
 		a.o.Log.Log(r.Context(), level, "request", "request", requestID(r.Context()),
-			"method", r.Method, "path", loggedPath(r.URL.Path), "status", rec.status, "bytes", rec.written,
+			"method", r.Method, "path", cmp.Or(rec.path, loggedPath(r.URL.Path)), "status", rec.status, "bytes", rec.written,
 			"duration_ms", float64(time.Since(begin).Microseconds())/1000, "key", principal, "remote", r.RemoteAddr)
 	}()
 	principal = serve()
@@ -133,10 +137,13 @@ func isText(s string) bool {
 // checkRoute refuses requests that the mux would refuse or redirect with plain
 // text.
 func (a *API) checkRoute(_ *recorder, r *http.Request) *Problem {
+	h, pattern := a.mux.Handler(r)
+	if strings.HasSuffix(pattern, filePattern) {
+		return checkFilePath(r)
+	}
 	if r.URL.Path != path.Clean(r.URL.Path) {
 		return newProblem(r.Context(), NotFound, "no such path: "+quote(r.URL.Path))
 	}
-	h, pattern := a.mux.Handler(r)
 	// The mux would redirect the list of keys to the empty key, where it has no route.
 	isList := strings.HasSuffix(pattern, keyPattern) && strings.Count(r.URL.EscapedPath(), "/") < strings.Count(pattern, "/")
 	if pattern != "" && !isList {
@@ -170,12 +177,15 @@ func (*discardWriter) WriteHeader(int)             {}
 
 // readBody reads the whole body, within bounds of size and time, so that no
 // handler has to distinguish a slow client from a broken one.
-func readBody(rec *recorder, r *http.Request) *Problem {
+func (a *API) readBody(rec *recorder, r *http.Request) *Problem {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil
 	}
 	// Tests have no connection, and so no deadline; nothing else fails here.
 	_ = rec.control.SetReadDeadline(time.Now().Add(bodyTimeout))
+	if a.isFileUpload(r) {
+		return nil // the handler reads it, with deadlines of its own
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(rec.ResponseWriter, r.Body, maxBody))
 	_ = rec.control.SetReadDeadline(time.Time{})
 	if err == nil {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -28,6 +29,9 @@ var descriptions = map[string]string{
 	"get-memory":        "The body is the value as it was put, without insignificant space.",
 	"delete-memory":     "Without a condition it succeeds if there is no value.",
 	"list-memory":       "Ordered by the bytes of the keys, without the values.",
+	"get-file":          "The path is absolute in the container, without its first slash: /v1/claims/c1/files/etc/hosts is /etc/hosts, and an empty path is /. The response is the content; with stat=true a description, without following a link; with list=true a page of the entries of a directory; with archive=true, or Accept: application/x-tar, a tar of a directory or file. What may be read is what the container's user may read. A response that fails is aborted.",
+	"put-file":          "The body is the content, of any size. It replaces the file when all of it has arrived; until then, and when the body is incomplete, the old one stays. Missing directories are created. With archive=true, or Content-Type: application/x-tar, the body is unpacked into the directory; what was unpacked before an error stays. 201: there was no such file.",
+	"delete-file":       "A file, a link or an empty directory; with recursive=true also a directory with all that is in it.",
 	"list-snapshots":    "All kept snapshots, the current one first. The list is read from the sink.",
 	"restore-snapshot":  "Makes it the current one, under a new id: the tenant's next claim begins with it. The previous one stays in the list. The tenant must have no claim, because its release would upload its own state over this one.",
 	"list-runs":         "One item for each attempt, oldest first. All attempts of one run are on one page, which may be a few items longer than its limit for that.",
@@ -70,7 +74,7 @@ func op(id, route, summary string) huma.Operation {
 	}
 	return huma.Operation{
 		OperationID: id, Method: method, Path: path,
-		Summary: summary, Description: descriptions[id], Tags: []string{tag},
+		Summary: summary, Description: cmp.Or(descriptions[id], commandDescriptions[id]), Tags: []string{tag},
 		// The middleware has already read the body, within its own limits.
 		MaxBodyBytes: -1, BodyReadTimeout: -1,
 	}
@@ -78,7 +82,7 @@ func op(id, route, summary string) huma.Operation {
 
 // otherStatuses are the additional statuses of an operation that have the same
 // body as its default one.
-var otherStatuses = map[string]string{"apply-workload": "201", "claim": "201", "put-memory": "201"}
+var otherStatuses = map[string]string{"apply-workload": "201", "claim": "201", "put-memory": "201", "put-file": "201"}
 
 // config returns huma's configuration, without the routes that it would serve
 // itself.
@@ -169,6 +173,8 @@ func (a *API) describeBodies(doc *huma.OpenAPI) {
 	delete(deletion, "200")
 
 	describeMemory(doc)
+	describeFiles(doc)
+	describeCommands(doc)
 
 	logs := doc.Paths["/v1/containers/{id}/logs"].Get.Responses["200"]
 	logs.Content = map[string]*huma.MediaType{"text/plain": {Schema: text}}

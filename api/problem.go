@@ -29,7 +29,7 @@ type Problem struct {
 	Code             Code                       `json:"code" doc:"The kind of error, for programs." example:"pool_exhausted"`
 	Detail           string                     `json:"detail" doc:"A description of this error, for display."`
 	Instance         string                     `json:"instance" doc:"The id of the request; it is in the server's log."`
-	Reason           string                     `json:"reason,omitempty" doc:"Of pool_exhausted and pool_not_ready: exhausted, not_ready, fill_failing or draining. Of sync_failed: sink, credentials, too_large, tenant, stale, conflict, damaged or not_allowed."`
+	Reason           string                     `json:"reason,omitempty" doc:"Of pool_exhausted and pool_not_ready: exhausted, not_ready, fill_failing or draining. Of sync_failed: sink, credentials, too_large, tenant, stale, conflict, damaged or not_allowed. Of command_not_started: binary_not_found, not_executable, user_not_found, workdir_not_found, bad_input, unsupported or start_failed. Of denied_by_hook: the hook."`
 	Claim            string                     `json:"claim,omitempty" doc:"The claim that failed, or could not be released."`
 	Dropped          int64                      `json:"dropped,omitempty" doc:"Of rate_limited, of an event: how many events of the claim were dropped so far."`
 	Step             string                     `json:"step,omitempty" doc:"The step at which the claim failed."`
@@ -39,6 +39,7 @@ type Problem struct {
 
 	retry time.Duration // for Retry-After
 	allow string        // for Allow
+	size  string        // of a file, for Content-Range
 }
 
 // Error returns the detail.
@@ -55,6 +56,9 @@ func (p *Problem) GetHeaders() http.Header {
 	}
 	if p.allow != "" {
 		h.Set("Allow", p.allow)
+	}
+	if p.size != "" {
+		h.Set("Content-Range", "bytes */"+p.size)
 	}
 	if p.Status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", `Bearer realm="hostler"`)

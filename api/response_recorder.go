@@ -17,7 +17,8 @@ type recorder struct {
 	timeout time.Duration
 	status  int
 	written int64
-	failed  error // of the first write that failed
+	failed  error  // of the first write that failed
+	path    string // in the access log; empty for that of the request
 }
 
 // maxWriteSize is how much a client must read within the deadline of one write.

@@ -71,7 +71,7 @@ func runBoundary(items []hooks.Run, limit int) int {
 }
 
 func isKnownPoint(p string) error {
-	if p != "" && !hooks.Point(p).IsValid() {
+	if p != "" && !hooks.Point(p).IsValid() && hooks.Gate(p).Rule().Gate == "" {
 		return invalidf("query.point: %q is not a hook point", p)
 	}
 	return nil

@@ -53,6 +53,7 @@ type call struct {
 	query        url.Values
 	header       http.Header
 	body         []byte
+	content      io.Reader // in place of body, for calls that are made once
 	// noRetry reports whether the call is made once only: a second one might
 	// undo what another program has changed since, or run hooks again.
 	noRetry bool
@@ -80,7 +81,11 @@ func (c *Client) doOnce(ctx context.Context, req call) (*http.Response, error) {
 	if len(req.query) > 0 {
 		target += "?" + req.query.Encode()
 	}
-	r, err := http.NewRequestWithContext(ctx, req.method, target, bytes.NewReader(req.body))
+	content := io.Reader(bytes.NewReader(req.body))
+	if req.content != nil {
+		content = io.NopCloser(req.content) // the caller closes it
+	}
+	r, err := http.NewRequestWithContext(ctx, req.method, target, content)
 	if err != nil {
 		return nil, fmt.Errorf("make the request: %w", err)
 	}
@@ -144,15 +149,23 @@ func get[T any](ctx context.Context, c *Client, path string) (T, error) {
 
 // post sends v as JSON.
 func post[T any](ctx context.Context, c *Client, path string, v any) (T, int, error) {
-	body, err := json.Marshal(v)
+	body, err := encode(v)
 	if err != nil {
 		var none T
-		return none, 0, fmt.Errorf("write the request: %w", err)
+		return none, 0, err
 	}
 	return doJSON[T](ctx, c, call{
 		method: http.MethodPost, path: path, body: body,
 		header: http.Header{"Content-Type": {"application/json"}},
 	})
+}
+
+func encode(v any) ([]byte, error) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("write the request: %w", err)
+	}
+	return body, nil
 }
 
 // listAll reads a list page by page, to its end or until there are limit items.

@@ -69,6 +69,13 @@ const (
 	EventSyncStarted         EventType = "sync.started"
 	EventSyncCompleted       EventType = "sync.completed"
 	EventSyncFailed          EventType = "sync.failed"
+	EventExecStarted         EventType = "exec.started"
+	EventExecCompleted       EventType = "exec.completed"
+	EventExecFailed          EventType = "exec.failed"
+	EventFileRead            EventType = "file.read"
+	EventFileWritten         EventType = "file.written"
+	EventFileRemoved         EventType = "file.removed"
+	EventRequestCompleted    EventType = "request.completed"
 
 	EventAgentActivityChanged EventType = "agent.activity_changed"
 )

@@ -71,6 +71,7 @@ type Run struct {
 	Warnings  []string   `json:"warnings,omitempty"`         // such as a variable that was empty
 	Stopped   bool       `json:"stopped,omitempty"`          // the hook ended its point as a success
 	Status    int        `json:"status,omitempty"`           // of the HTTP response
+	Decision  string     `json:"decision,omitempty"`         // of a hook of a gate: deny
 	Captured  []string   `json:"captured,omitempty"`         // names of the values captured from the response
 	Response  string     `json:"response,omitempty"`         // its first bytes, if the hook keeps them
 	Stdout    Output     `json:"stdout,omitzero"`

@@ -24,6 +24,7 @@ import (
 	"github.com/hostler/hostler/memory"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/publish"
+	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -44,9 +45,13 @@ func TestTypesAreTheServers(t *testing.T) {
 		{client.Replayed{}, api.Replayed{}},
 		{client.FollowedEvent{}, api.FollowedEvent{}},
 		{client.EventPage{}, api.EventPage{}},
+		{client.CommandStatus{}, api.ClaimCommand{}},
+		{client.CompletedCommand{}, api.CompletedCommand{}},
+		{client.CommandInput{}, api.CommandInput{}},
 		{client.MemoryItem{}, memory.Item{}},
 		{client.MemoryValue{}, memory.Value{}},
 		{client.MemoryDeleted{}, memory.Deleted{}},
+		{client.FileInfo{}, runtime.FileInfo{}},
 		{client.Publication{}, publish.Request{}},
 		{client.Published{}, publish.Response{}},
 		{client.ActivityReport{}, publish.ActivityRequest{}},

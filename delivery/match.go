@@ -96,6 +96,9 @@ func priorityOf(e activity.Event) int {
 	if e.Priority != nil {
 		return min(*e.Priority, MaxTenantPriority)
 	}
+	if activity.IsUse(e.Type) {
+		return activity.DefaultPriority // a tenant causes as many as it wants
+	}
 	return PriorityOwn
 }
 

@@ -55,6 +55,31 @@ func TestPublishedEvents(t *testing.T) {
 	})
 }
 
+// What a tenant does with its container is delivered, and discarded before what
+// Hostler does.
+func TestUsesAreDelivered(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.start()
+		r.apply(request("types", "exec.failed"), request("subject", "exec"), request("alias", "artifact.created"), request("all", "message.add"))
+		r.record(activity.PoolWarning)
+		r.executor.take()
+		r.record(activity.ExecFailed, "k")
+		require.Equal(t, "all/k.1 subject/k.1 types/k.1", sorted(r.executor.take()))
+		r.record(activity.FileWritten, "k")
+		require.Equal(t, "alias/k.1 all/k.1", sorted(r.executor.take()))
+		r.record(activity.PoolWarning, "k")
+		list, err := r.db.Deliveries(t.Context(), delivery.Filter{Hook: "all"})
+		require.NoError(t, err)
+		byEvent := map[activity.Type]int{}
+		for _, d := range list {
+			byEvent[d.Event] = d.Priority
+		}
+		require.Equal(t, activity.DefaultPriority, byEvent[activity.ExecFailed])
+		require.Equal(t, activity.DefaultPriority, byEvent[activity.FileWritten])
+		require.Equal(t, delivery.PriorityOwn, byEvent[activity.PoolWarning])
+	})
+}
+
 // A tenant that floods a hook whose receiver hangs loses its own deliveries, the
 // lowest priorities first. Those of other tenants and of Hostler stay, and other
 // hooks are not delayed.

@@ -21,7 +21,7 @@ import (
 var steps = map[string][]string{
 	"create":  {"record", "create", "pre_start", "start", "image_hooks", "post_start", "healthy", "post_create", "baseline", "ready", "idle", "confirm"},
 	"claim":   {"reserve", "load", "compare", "wipe", "download", "seed", "restart", "post_start", "healthy", "post_claim", "activate"},
-	"release": {"releasing", "pre_release", "upload", "dispose", "released"},
+	"release": {"releasing", "end_uses", "pre_release", "upload", "dispose", "released"},
 	"destroy": {"pre_destroy", "remove", "destroyed"},
 	"force":   {"record", "pre_destroy", "remove", "removed"},
 

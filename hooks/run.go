@@ -36,7 +36,7 @@ func RunStates() []RunState {
 type Run struct {
 	ID        string   `json:"id" doc:"The same for all attempts: an idempotency key."`
 	Attempt   int      `json:"attempt" doc:"From 1."`
-	Point     Point    `json:"point" doc:"Empty if it is of an event hook."`
+	Point     Point    `json:"point" doc:"Or the gate. Empty if it is of an event hook."`
 	Event     string   `json:"event,omitempty" doc:"The type of the event that an event hook ran for; test. and the point if the run was a test."`
 	Seq       int64    `json:"seq,omitempty" doc:"The place of that event in the log."`
 	Wait      string   `json:"wait,omitempty" doc:"Of a run at a point of a wait: the wait's id, a dot, and the round."`
@@ -80,6 +80,9 @@ type Detail struct {
 
 	// Stopped reports whether the hook ended its point as a success (stop_on).
 	Stopped bool `json:"stopped,omitempty" doc:"The hook ended its point as a success: the hooks after it were skipped."`
+
+	// Decision is that of a hook of a gate. Only refusals are recorded.
+	Decision string `json:"decision,omitempty" doc:"Of a hook of a gate: deny. What gates allow is not recorded."`
 
 	// Of requests.
 	Status   int      `json:"status,omitempty" doc:"Of the HTTP response."`

@@ -58,7 +58,7 @@ func TestRelease(t *testing.T) {
 		for _, step := range []string{"pre_release", "dispose"} {
 			require.Contains(t, r.Timings, step)
 		}
-		require.Equal(t, []string{"status " + c.Container, "exec " + c.Container + " box echo flushed", "restart " + c.Container}, h.RT.Calls())
+		require.Equal(t, []string{"close_ports " + c.Container, "end_commands " + c.Container, "status " + c.Container, "exec " + c.Container + " box echo flushed", "restart " + c.Container}, h.RT.Calls())
 		k, err := h.Pools.Container(t.Context(), c.Container)
 		require.NoError(t, err)
 		require.Equal(t, pool.Idle, k.State)

@@ -47,6 +47,7 @@ func (s *Service) run(ctx context.Context, c claim.Claim, r Request, discard *at
 	op := &operation{Service: s, flow: flow.New(ctx, ctx, "release"), claim: c, request: r, discard: discard}
 	err := op.flow.Run(
 		flow.Step{Name: "releasing", Do: op.markReleasing},
+		flow.Step{Name: "end_uses", When: op.mayBeUsed, Do: op.endUses},
 		flow.Step{Name: string(hooks.PreRelease), Do: op.preRelease},
 		flow.Step{Name: "upload", When: op.hasSyncOnRelease, Do: op.uploadState},
 		flow.Step{Name: "dispose", Do: op.restartOrDispose},
@@ -124,6 +125,33 @@ func (op *operation) checkProtocol() error {
 		return &claim.SyncError{Direction: "upload", Err: err}
 	}
 	op.unusable = err.Error()
+	return nil
+}
+
+// mayBeUsed reports whether the container can run commands of the tenant: its main
+// process has not exited, and this server supports its protocol. Whether it runs any
+// is known in the container only: another server may have started them.
+func (op *operation) mayBeUsed() bool {
+	return op.container.Health != pool.Exited && !op.rt.Protocols().IsTooOld(op.container.Protocol)
+}
+
+// endUses ends the commands of the tenant and closes the connections to its ports:
+// pre_release works on files that no one uses any more. From here on the container
+// refuses both for the claim.
+func (op *operation) endUses(ctx context.Context) error {
+	id, fence := op.claim.Container, op.claim.ContainerFence
+	err := op.rt.ClosePorts(ctx, id, fence)
+	if err == nil {
+		err = op.rt.EndCommands(ctx, id, fence, runtime.DefaultGrace)
+	}
+	switch {
+	case errors.Is(err, runtime.ErrTainted):
+		op.unusable = cmp.Or(op.unusable, err.Error())
+	case errors.Is(err, runtime.ErrNotFound), errors.Is(err, runtime.ErrNotRunning), errors.Is(err, runtime.ErrContainerExited):
+		// Nothing runs in it. What this means for the release is found by its steps.
+	case err != nil:
+		return fmt.Errorf("end the tenant's commands: %w", err)
+	}
 	return nil
 }
 

@@ -18,6 +18,10 @@ const (
 	EndedCommandTTL = 2 * time.Minute
 )
 
+// ControlOnly is the offset of an attachment that has no output: it sends input,
+// signals and acknowledgments while another client may read.
+const ControlOnly int64 = -1
+
 // Commander runs commands with streams, for programs of tenants. They are apart
 // from those of Execer: a tenant who runs as many as it may delays no hook.
 //
@@ -37,7 +41,9 @@ type Commander interface {
 	// offset after counts as acknowledged. The fence is that of the claim: a command
 	// of an earlier claim is ErrUnknownRun. So is one that the container has
 	// forgotten. ErrOutputLost means that the output from that offset on is not
-	// kept any more.
+	// kept any more. With ControlOnly as the offset the attachment takes no other
+	// one's place and none takes its: it has no output, so Next is not called, and
+	// its other methods are as those of any.
 	AttachCommand(ctx context.Context, id, commandID string, fence, after int64) (CommandStream, error)
 	// Commands lists those that the container knows of, running and ended, in the
 	// order of their start.
@@ -121,8 +127,8 @@ type CommandStream interface {
 type CommandStart struct {
 	Offset        int64 // of the first output that Next returns
 	InputReceived int64 // bytes of input that the container has received
-	InputClosed   bool
-	Created       bool // whether this call started the command
+	InputClosed   bool  // no more is received: the input or the command has ended
+	Created       bool  // whether this call started the command
 	Terminal      bool
 }
 

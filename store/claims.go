@@ -158,14 +158,22 @@ func moveClaim(t *tx, m claim.Transition) (claim.Claim, error) {
 		}
 	}
 	if before.State.IsLive() && !after.State.IsLive() {
-		if err := endRuns(t, runningOfClaim, before.ID, "its claim ended before its outcome was known"); err != nil {
-			return before, err
-		}
-		if err := endMemoryOf(t, before.Workload, before.Tenant, before.ID); err != nil {
+		if err := endWhatClaimHas(t, before); err != nil {
 			return before, err
 		}
 	}
 	return normalized(after), execLater(t, updateClaim, &after)
+}
+
+// endWhatClaimHas ends what belongs to a claim that ends.
+func endWhatClaimHas(t *tx, c claim.Claim) error {
+	if err := endRuns(t, runningOfClaim, c.ID, "its claim ended before its outcome was known"); err != nil {
+		return err
+	}
+	if err := endCommands(t, c.ID); err != nil {
+		return err
+	}
+	return endMemoryOf(t, c.Workload, c.Tenant, c.ID)
 }
 
 // updatedClaim returns the record after the transition. It shares slices and

@@ -47,12 +47,12 @@ type PublishedRetention struct {
 // may be called again at any time, and may be interrupted at any time. It returns
 // how many it has removed.
 func (db *DB) PrunePublished(ctx context.Context, r PublishedRetention) (removed int64, err error) {
-	p := publishedPruner{db: db}
+	p := publishedPruner{db: db, removal: removePublished}
 	p.repeatableSince, p.repeatableUntil = repeatable()
 	found, err := db.hasRow(ctx, anyPublished)
 	if err == nil && found {
 		if err = p.prepare(ctx); err == nil {
-			err = errors.Join(p.removeOld(ctx, r.Before), p.removeSurplus(ctx, r.PerClaim))
+			err = errors.Join(p.removeOld(ctx, r.Before), p.removeSurplus(ctx, r.PerClaim, surplus{fullClaims, oldestKept, publishedOf}))
 		}
 	}
 	if err == nil {
@@ -93,9 +93,10 @@ func (db *DB) hasRow(ctx context.Context, query string, args ...any) (bool, erro
 
 // publishedPruner removes published events.
 type publishedPruner struct {
-	db     *DB
-	passed int64          // by all cursors
-	needed map[int64]bool // events that are still to be delivered
+	db      *DB
+	removal string         // removes an event of the kind
+	passed  int64          // by all cursors
+	needed  map[int64]bool // events that are still to be delivered
 	// Of events between these times, the requests may be repeated.
 	repeatableSince, repeatableUntil int64
 
@@ -136,13 +137,17 @@ func (p *publishedPruner) removeOld(ctx context.Context, before time.Time) error
 	return p.removeAll(ctx, p.passed, toNanos(before), publishedByAll)
 }
 
+// surplus has the queries that find the claims with many events of a kind, the oldest
+// of the newest of such a claim, and its events.
+type surplus struct{ claims, oldestKept, events string }
+
 // removeSurplus removes the oldest events of claims that have more than limit.
-func (p *publishedPruner) removeSurplus(ctx context.Context, limit int) error {
-	claims, err := queryAll(ctx, p.db, "claims with many events", fullClaims, []any{limit}, scanText)
+func (p *publishedPruner) removeSurplus(ctx context.Context, limit int, of surplus) error {
+	claims, err := queryAll(ctx, p.db, "claims with many events", of.claims, []any{limit}, scanText)
 	for _, id := range claims {
-		kept, kErr := queryRow(ctx, p.db, scanNumber, oldestKept, id, limit-1)
+		kept, kErr := queryRow(ctx, p.db, scanNumber, of.oldestKept, id, limit-1)
 		if kErr == nil {
-			kErr = p.removeAll(ctx, min(p.passed, kept-1), math.MaxInt64, publishedOf, id)
+			kErr = p.removeAll(ctx, min(p.passed, kept-1), math.MaxInt64, of.events, id)
 		}
 		err = errors.Join(err, kErr)
 	}
@@ -183,7 +188,7 @@ func (p *publishedPruner) remove(ctx context.Context, seqs []int64) error {
 	}
 	err := p.db.writer.update(ctx, func(t *tx) error {
 		for _, seq := range seqs {
-			if err := t.execLater(removePublished, seq); err != nil {
+			if err := t.execLater(p.removal, seq); err != nil {
 				return err
 			}
 		}

@@ -101,6 +101,18 @@ func (db *DB) RunSkipped(ctx context.Context, r hooks.Run) error {
 	return nil
 }
 
+// RunRefused adds the record of a hook of a gate that has refused, with hook.failed. It
+// has ended: no flow waits for it, and none ends it.
+func (db *DB) RunRefused(ctx context.Context, r hooks.Run) error {
+	if r.State == hooks.Running || r.EndedAt == nil {
+		return fmt.Errorf("record the refusal %s: it has not ended", r.ID)
+	}
+	if err := db.writer.update(ctx, func(t *tx) error { return addRun(t, r) }); err != nil {
+		return fmt.Errorf("record the refusal %s: %w", r.ID, err)
+	}
+	return nil
+}
+
 // RunEnded ends a record, with hook.completed or hook.failed. A record that has
 // already ended stays unchanged; a run that was never started is
 // ErrRunNotFound.

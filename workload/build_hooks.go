@@ -24,9 +24,15 @@ func (f *file) addHooks(w *Workload) {
 			w.EventHooks = append(w.EventHooks, h.eventHook(dir))
 			continue
 		}
+		if h.gate != "" {
+			h.index = len(w.Gates[h.gate])
+			w.addGateHook(h.gate, h.gateHook())
+			continue
+		}
 		h.index = len(w.Hooks[h.point])
 		w.Hooks[h.point] = append(w.Hooks[h.point], h.hook(dir))
 	}
+	f.addGuards(w)
 	w.captureResponses()
 	slices.SortFunc(w.EventHooks, func(a, b hooks.EventHook) int { return cmp.Compare(a.Name, b.Name) })
 }
@@ -46,9 +52,17 @@ func (w *Workload) captureResponses() {
 		all = append(all, &w.EventHooks[i].Hook)
 	}
 	named := map[string]bool{}
-	for _, h := range all {
+	addNames := func(h hooks.Hook) {
 		for _, name := range append(h.Action.Names(), h.Condition.Names()...) {
 			named[name] = true
+		}
+	}
+	for _, h := range all {
+		addNames(*h)
+	}
+	for _, list := range w.Gates {
+		for _, h := range list {
+			addNames(h)
 		}
 	}
 	for _, h := range all {

@@ -2,8 +2,11 @@ package workload
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
+
+	"github.com/hostler/hostler/hooks"
 )
 
 // builtins are the names of the functions of the server, with the function that
@@ -17,13 +20,12 @@ var builtins = []struct{ name, function string }{
 	{name: "log_api_metrics", function: "log"},
 	{name: "log_tool_call", function: "log"},
 	{name: "log_tool_use", function: "log"},
+	{name: hooks.GuardDestructive, function: hooks.GuardDestructive},
+	{name: hooks.GuardPaths, function: hooks.GuardPaths},
 }
 
 // deprecatedBuiltins are names that another name replaces.
 var deprecatedBuiltins = map[string]string{"log_tool_use": "log_tool_call"}
-
-// laterBuiltins are functions that only gates have.
-var laterBuiltins = []string{"guard_destructive", "guard_paths"}
 
 // builtinFunction returns the function that a name stands for, "" for none.
 func builtinFunction(name string) string {
@@ -36,9 +38,7 @@ func builtinFunction(name string) string {
 }
 
 // Builtins returns the names of the functions that a hook can call.
-func Builtins() []string { return builtinNames() }
-
-func builtinNames() []string {
+func Builtins() []string {
 	var names []string
 	for _, b := range builtins {
 		names = append(names, b.name)
@@ -49,7 +49,9 @@ func builtinNames() []string {
 // builtinOptions has the options of each function, with the values that each may
 // have; nil: any text.
 var builtinOptions = map[string]map[string][]string{
-	"log": {"level": {"debug", "info", "warn", "error"}, "message": nil},
+	"log":                  {"level": {"debug", "info", "warn", "error"}, "message": nil},
+	hooks.GuardDestructive: {},
+	hooks.GuardPaths:       {"allowed": nil},
 }
 
 // checkWith checks the options of a builtin.
@@ -61,8 +63,12 @@ func (d *decoder) checkWith(h placedHook) {
 		text, isText := h.With[name].(string)
 		switch {
 		case d.invalid[at]:
+		case !ok && len(all) == 0:
+			d.addErrorAt(at, "is not an option of "+string(*h.Builtin), "remove it: it has none")
 		case !ok:
 			d.addErrorAt(at, "is not an option of "+string(*h.Builtin), "its options are "+strings.Join(sortedKeys(all), ", "))
+		case builtinFunction(string(*h.Builtin)) == hooks.GuardPaths:
+			d.checkDirectories(at, h.With[name])
 		case !isText:
 			d.addErrorAt(at, "is not text", "put it in quotes")
 		case values != nil && !slices.Contains(values, text):
@@ -71,18 +77,54 @@ func (d *decoder) checkWith(h placedHook) {
 	}
 }
 
-// checkBuiltin returns why a name is not that of a function; "" if it is.
-func checkBuiltin(name string) (message, hint string) {
-	if builtinFunction(name) != "" {
-		return "", ""
+// maxAllowed bounds the directories of guard_paths.
+const maxAllowed = 32
+
+// checkDirectories checks the option allowed of guard_paths.
+func (d *decoder) checkDirectories(at string, value any) {
+	const hint = "write a list of absolute paths, such as [/workspace]"
+	list, ok := value.([]any)
+	switch {
+	case !ok:
+		d.addErrorAt(at, "is not a list", hint)
+		return
+	case len(list) == 0:
+		d.addErrorAt(at, "is empty", hint)
+		return
+	case len(list) > maxAllowed:
+		d.addErrorAt(at, fmt.Sprintf("has %d directories, more than %d", len(list), maxAllowed), "name a directory that has several of them")
+		return
 	}
-	for _, later := range laterBuiltins {
-		if name == later {
-			return fmt.Sprintf("is %q, a guard, and this version has no gates", name), "remove it"
+	for i, e := range list {
+		dir, _ := e.(string)
+		switch child := elementOf(at, i); {
+		case !strings.HasPrefix(dir, "/") || strings.ContainsRune(dir, 0):
+			d.addErrorAt(child, "is not an absolute path", hint)
+		case path.Clean(dir) != dir:
+			d.addErrorAt(child, fmt.Sprintf("is %q, which is not in its shortest form", truncate(dir)), "write "+truncate(path.Clean(dir)))
 		}
 	}
-	hint = "known ones are " + strings.Join(builtinNames(), ", ")
-	if near := suggest(name, builtinNames()); near != "" {
+}
+
+// checkBuiltin returns why a name is not that of a function for points and events; ""
+// if it is.
+func checkBuiltin(name string) (message, hint string) { return checkBuiltinFor(name, "") }
+
+// checkBuiltinFor returns why a name is not that of a function for a gate; "" if it
+// is.
+func checkBuiltinFor(name string, gate hooks.Gate) (message, hint string) {
+	known := builtinsFor(gate)
+	if slices.Contains(known, name) {
+		return "", ""
+	}
+	hint = "known ones are " + strings.Join(known, ", ")
+	switch {
+	case builtinFunction(name) != "" && gate == "":
+		return fmt.Sprintf("is %q, a guard, which only gates have", name), "write it at a gate, such as " + string(hooks.ExecBefore)
+	case builtinFunction(name) != "":
+		return fmt.Sprintf("is %q, which has nothing to judge at %s", name, gate), hint
+	}
+	if near := suggest(name, known); near != "" {
 		hint = "did you mean " + near + "?"
 	}
 	return fmt.Sprintf("is %q, which is not a builtin", truncate(name)), hint

@@ -25,8 +25,11 @@ func (d *decoder) checkHooks(f *file) {
 			continue
 		}
 		place, within := string(h.point), "a point"
-		if h.event {
+		switch {
+		case h.event:
 			place, within = eventsKey, "the hooks for events"
+		case h.gate != "":
+			place, within = string(h.gate), "a gate"
 		}
 		key := [2]string{place, h.Name}
 		if first, twice := seen[key]; twice && h.Name != "" {
@@ -38,10 +41,16 @@ func (d *decoder) checkHooks(f *file) {
 		}
 		d.checkHook(*h, scope)
 	}
+	d.checkGuards(f)
 	d.noteDifferences(f)
 }
 
 func (d *decoder) checkHook(h placedHook, scope variableScope) {
+	if h.gate != "" {
+		d.checkGateHook(h)
+	} else {
+		d.checkNoGuard(h)
+	}
 	if h.form == ownForm {
 		d.checkActions(h)
 	}
@@ -51,8 +60,10 @@ func (d *decoder) checkHook(h placedHook, scope variableScope) {
 	if !h.event && h.point.Rule().NotStarted && h.kind().Rule().InContainer {
 		d.addErrorAt(h.actionOf(), "runs in the container, which is not started at "+string(h.point), "write http, webhook or builtin, or another point")
 	}
-	d.checkPolicy(h)
-	d.checkEventHook(h)
+	if h.gate == "" {
+		d.checkPolicy(h)
+		d.checkEventHook(h)
+	}
 	scope.on = h.occasions()
 	d.checkProcess(h, scope)
 	d.checkCondition(h, scope)

@@ -23,7 +23,7 @@ const docsFile = "../docs/workload-file.md"
 // tables returns the generated parts of the documentation, by the name in their
 // marker.
 func tables() map[string]string {
-	all := map[string]string{"points": pointsTable(), "unsupported keys": unsupportedKeysTable(), "aliases": aliasesTable()}
+	all := map[string]string{"points": pointsTable(), "gates": gatesTable(), "unsupported keys": unsupportedKeysTable(), "aliases": aliasesTable()}
 	for name, t := range mappings {
 		all[name] = table(t)
 	}
@@ -149,6 +149,21 @@ func pointsTable() string {
 	b.WriteString("| point | when the hooks run, and what a failure does |\n|---|---|\n")
 	for _, p := range hooks.Points() {
 		fmt.Fprintf(&b, "| `%s` | %s |\n", p.Point, p.Doc)
+	}
+	return b.String()
+}
+
+func gatesTable() string {
+	var b strings.Builder
+	b.WriteString("| gate | other names | what is checked | builtins |\n|---|---|---|---|\n")
+	code := func(names []string) string {
+		if len(names) == 0 {
+			return ""
+		}
+		return "`" + strings.Join(names, "`, `") + "`"
+	}
+	for _, g := range hooks.Gates() {
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", g.Gate, code(g.Aliases), g.Doc, code(g.Builtins))
 	}
 	return b.String()
 }

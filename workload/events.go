@@ -1,8 +1,8 @@
 package workload
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -37,10 +37,9 @@ var withCommands = []activity.Type{
 	activity.WaitExpired, activity.WaitExtended, activity.WaitRetried, activity.WaitTimedOut, activity.WaitEscalated, activity.WaitAborted,
 	activity.HookStarted, activity.HookCompleted, activity.HookFailed, activity.HookSkipped, activity.HookWarning,
 	activity.SyncStarted, activity.SyncCompleted, activity.SyncFailed, activity.AgentActivityChanged,
+	activity.ExecStarted, activity.ExecCompleted, activity.ExecFailed,
+	activity.FileRead, activity.FileWritten, activity.FileRemoved, activity.RequestCompleted,
 }
-
-// laterGates are names of gates of later versions, with their aliases.
-var laterGates = []string{"exec.before", "file.before", "request.before", "tool.pre", "exec_pre", "PreToolUse", "api.pre_call"}
 
 // noEvent are names of other formats for which there is no event, with the
 // reason.
@@ -166,7 +165,7 @@ func (d *decoder) checkEvents(h *placedHook) {
 // A name stands for itself if tenants' programs may publish it.
 func (h placedHook) occasions() []string {
 	if !h.event {
-		return []string{string(h.point)}
+		return []string{cmp.Or(string(h.gate), string(h.point))}
 	}
 	all := slices.Clone(h.On)
 	for _, t := range activity.Types() {
@@ -188,10 +187,4 @@ func runsCommands(on string) bool {
 	return slices.ContainsFunc(withCommands, func(t activity.Type) bool {
 		return hooks.EventHook{On: []string{on}}.Matches(string(t), everyField)
 	})
-}
-
-// laterNames returns the names of gates of later versions, and those without an
-// event.
-func laterNames() []string {
-	return slices.Concat(laterGates, slices.Collect(maps.Keys(noEvent)))
 }

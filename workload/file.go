@@ -39,9 +39,10 @@ type file struct {
 	Restart     string           `yaml:"restart" default:"on_change" enum:"on_change,always,never" doc:"When a claim restarts the main process: if files were written or wiped, always, or only if a wipe has terminated it."`
 	Sync        *syncFile        `yaml:"sync" doc:"How a tenant's state is kept between claims. Without it, no state is kept."`
 	Memory      memoryFile       `yaml:"memory" doc:"JSON values that hooks, tenants' programs and the API keep under keys."`
-	Workspace   string           `yaml:"workspace" pattern:"^/" hint:"an absolute path" doc:"The directory that scripts of hooks start in. Default: the target of the state volume, else the container's working directory."`
+	Workspace   string           `yaml:"workspace" pattern:"^/" hint:"an absolute path" doc:"The directory that scripts of hooks start in, and that guard_paths allows. Default: the target of the state volume, else the container's working directory."`
 	Secrets     secretMap        `yaml:"secrets" doc:"Secrets of the server that requests of hooks may use, by name: where each is."`
-	Hooks       hooksFile        `yaml:"hooks" alias:"lifecycle_hooks" doc:"Actions at points of the lifecycle of a container or a claim, and for events."`
+	Hooks       hooksFile        `yaml:"hooks" alias:"lifecycle_hooks" doc:"Actions at points of the lifecycle of a container or a claim, for events, and at gates."`
+	Secure      bool             `yaml:"secure" default:"false" doc:"Guard tenants against accidents: guard_destructive at exec.before and guard_paths at file.before, unless hooks names the gate."`
 	HooksFrom   string           `yaml:"hooks_from" pattern:"^[a-z][a-z0-9-]{0,62}$" hint:"the id of a workload" doc:"A workload whose hooks are copied when this file is applied. A hook of this file replaces that of the same name; an empty list removes those of a point."`
 	ImageHooks  bool             `yaml:"image_hooks" default:"false" doc:"Run the executables /etc/hostler/hooks/POINT and /etc/hostler/hooks/POINT.d/* of the image before the hooks of a point, in order of their names."`
 	Harness     string           `yaml:"harness" doc:"Of other formats: it has no effect."`
@@ -189,7 +190,6 @@ var unsupportedKeys = map[string]string{
 	"sync.sink.access_key_id":       "secrets do not belong in the file: write credentials",
 	"sync.sink.secret_access_key":   "secrets do not belong in the file: write credentials",
 	"sync.sink.rclone_flags":        "Hostler does not use rclone: remove it",
-	"secure":                        "this version has no guards: remove it",
 	"*.webhook.method":              "a webhook is always a POST: remove it, or write http",
 	"*.webhook.auth":                "a webhook has no auth: write sign, or http with auth",
 	"*.action.method":               "only http has a method: a webhook is always a POST",

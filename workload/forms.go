@@ -63,14 +63,12 @@ func (v *hooksFile) readOther(d *decoder, p pair, at string) {
 	d.nodes[child] = n
 	isEmptyList := n.Kind == yaml.SequenceNode && len(n.Content) == 0
 	switch {
-	case isEmptyList && slices.Contains(laterNames(), name):
+	case isEmptyList && noEvent[name] != "":
 		v.cleared = append(v.cleared, name)
-	case slices.Contains(laterGates, name):
-		d.addError(p.key, child, "is a gate, and this version has none", "remove it")
 	case slices.Contains(eventNames(), name) || isLater(name) || noEvent[name] != "":
 		v.readNames(d, n, name, child)
 	default:
-		d.unknown(p.key, at, slices.Concat(pointKeys(), []string{eventsKey}, eventNames()))
+		d.unknown(p.key, at, slices.Concat(pointKeys(), gateKeys(), []string{eventsKey}, eventNames()))
 	}
 }
 

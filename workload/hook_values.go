@@ -294,7 +294,8 @@ type builtinName string
 func (v *builtinName) read(d *decoder, n *yaml.Node, at string, _ rule) {
 	name := d.text(n, at, rule{})
 	*v = builtinName(name)
-	if message, hint := checkBuiltin(name); message != "" && !d.invalid[at] {
+	if !slices.Contains(Builtins(), name) && !d.invalid[at] {
+		message, hint := checkBuiltin(name)
 		d.addError(n, at, message, hint)
 	}
 	if instead, ok := deprecatedBuiltins[name]; ok {
@@ -303,5 +304,5 @@ func (v *builtinName) read(d *decoder, n *yaml.Node, at string, _ rule) {
 }
 
 func (v *builtinName) schema(*generator, rule) schema {
-	return schema{"type": "string", "enum": builtinNames()}
+	return schema{"type": "string", "enum": builtinsFor("")}
 }

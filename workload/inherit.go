@@ -27,6 +27,12 @@ func (w *Workload) WithHooksOf(other *Workload, name string) (*Workload, error) 
 			merged.Hooks[p.Point] = list
 		}
 	}
+	merged.Gates = map[hooks.Gate][]hooks.Hook{}
+	for _, r := range hooks.Gates() {
+		if list := w.mergeGate(other, r.Gate); len(list) > 0 {
+			merged.Gates[r.Gate] = list
+		}
+	}
 	merged.EventHooks = w.mergeEventHooks(other)
 	merged.Secrets = maps.Clone(other.Secrets)
 	if merged.Secrets == nil {
@@ -39,14 +45,21 @@ func (w *Workload) WithHooksOf(other *Workload, name string) (*Workload, error) 
 // mergePoint returns the hooks of a point: those of other, then those of w that
 // replace none.
 func (w *Workload) mergePoint(other *Workload, p hooks.Point) []hooks.Hook {
-	var list []hooks.Hook
+	var inherited []hooks.Hook
 	if !slices.Contains(w.cleared, string(p)) {
-		list = slices.Clone(other.Hooks[p])
+		inherited = other.Hooks[p]
 	}
+	return w.mergeHooks(inherited, w.Hooks[p], other)
+}
+
+// mergeHooks returns the hooks that are inherited from other, then own ones that
+// replace none.
+func (w *Workload) mergeHooks(inherited, own []hooks.Hook, other *Workload) []hooks.Hook {
+	list := slices.Clone(inherited)
 	for i := range list {
 		list[i] = w.adopt(list[i], other)
 	}
-	for _, h := range w.Hooks[p] {
+	for _, h := range own {
 		if isDefaultName(h.Name) {
 			h.Name = ""
 		}
@@ -73,7 +86,7 @@ func (w *Workload) adopt(h hooks.Hook, other *Workload) hooks.Hook {
 	return h
 }
 
-var defaultNameRegexp = regexp.MustCompile(`^[a-z_]+\[[0-9]+\]$`)
+var defaultNameRegexp = regexp.MustCompile(`^[a-z_.]+\[[0-9]+\]$`)
 
 // isDefaultName reports whether the file gives a hook no name.
 func isDefaultName(name string) bool { return defaultNameRegexp.MatchString(name) }

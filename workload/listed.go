@@ -119,11 +119,16 @@ func (d *decoder) placeListed(l listedHookFile, at string) []placedHook {
 	}
 	blocking := l.Blocking != nil && *l.Blocking
 	var all []placedHook
+	gates := 0
 	for i, name := range l.On {
 		place := elementOf(keyOf(at, "on"), i)
 		point, isPoint := PointNamed(name)
+		gate, isGate := hooks.GateNamed(name)
 		switch {
 		case d.invalid[place]:
+		case isGate:
+			gates++
+			all = append(all, d.placeAtGate(h, gate))
 		case blocking && isPoint:
 			h.point = point
 			all = append(all, h)
@@ -138,7 +143,7 @@ func (d *decoder) placeListed(l listedHookFile, at string) []placedHook {
 			h.addOn(on...)
 		}
 	}
-	if h.event = !blocking; h.event { // if nothing fires its events, it is checked all the same
+	if h.event = !blocking && gates < len(l.On); h.event { // if nothing fires its events, it is checked all the same
 		if len(l.On) == 1 {
 			h.point, _ = PointNamed(l.On[0])
 			if !h.point.IsValid() {

@@ -35,7 +35,7 @@ func newScope(f *file) variableScope {
 				s.recaptured[at] = s.captured[name]
 			}
 		}
-		if name := responseName(h.Name); h.Name != "" && (h.HTTP != nil || h.Webhook != nil) && !slices.Contains(s.responses[name], h.at) {
+		if name := responseName(h.Name); h.Name != "" && h.gate == "" && (h.HTTP != nil || h.Webhook != nil) && !slices.Contains(s.responses[name], h.at) {
 			s.responses[name] = append(s.responses[name], h.at)
 		}
 	}

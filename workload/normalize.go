@@ -47,6 +47,7 @@ func (w *Workload) hooksNode() *yaml.Node {
 		}
 		all.add(string(p.Point), list)
 	}
+	w.addGateNodes(&all)
 	var events []*yaml.Node
 	for _, e := range w.EventHooks {
 		if e.Point == "" {
@@ -64,6 +65,25 @@ func (w *Workload) hooksNode() *yaml.Node {
 	root.add("secrets", secrets.node())
 	root.add("hooks", all.node())
 	return root.node()
+}
+
+// addGateNodes adds the gates. An empty list stands for a gate that secure leaves
+// without its guard.
+func (w *Workload) addGateNodes(all *mapping) {
+	for _, r := range hooks.Gates() {
+		var list []*yaml.Node
+		for i, h := range w.Gates[r.Gate] {
+			if h.Name == defaultGateName(r.Gate, i) {
+				h.Name = ""
+			}
+			list = append(list, hookNode(h, nil).node())
+		}
+		if len(list) == 0 && slices.Contains(w.cleared, string(r.Gate)) {
+			all.content = append(all.content, textNode(string(r.Gate)), &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle})
+			continue
+		}
+		all.add(string(r.Gate), list)
+	}
 }
 
 func eventHookNode(e hooks.EventHook) *yaml.Node {

@@ -16,8 +16,8 @@ import (
 // the file adds to it.
 type hooksFile struct {
 	hooks []placedHook
-	// cleared has the points and the names of events that the file gives an empty
-	// list: they do not take hooks from another workload.
+	// cleared has the points, the gates and the names of events that the file gives an
+	// empty list: they do not take hooks from another workload.
 	cleared []string
 }
 
@@ -41,6 +41,7 @@ type placedHook struct {
 	actionAt  string      // the path of what describes the request, or of the action
 	processAt string      // the path of how the process runs
 	point     hooks.Point // where it runs; with blocking: false, where it was written
+	gate      hooks.Gate  // that it is a hook of, else empty
 	index     int         // within the hooks of the point
 	event     bool        // it is for events: under events, or with blocking: false
 }
@@ -81,19 +82,24 @@ func (v *hooksFile) read(d *decoder, n *yaml.Node, at string, _ rule) {
 		d.addError(n, at, "is "+kindOf(n)+", not a mapping", "write points with lists of hooks")
 		return
 	}
-	written := map[hooks.Point]string{}
+	written := map[string]string{}
 	for _, p := range pairs(n) {
 		key, child := p.key.Value, keyOf(at, p.key.Value)
-		point, ok := PointNamed(key)
+		point, isPoint := PointNamed(key)
+		gate, isGate := hooks.GateNamed(key)
+		name := cmp.Or(string(gate), string(point))
 		switch {
 		case key == eventsKey:
 			v.readList(d, p.value, child, "")
-		case !ok:
+		case !isPoint && !isGate:
 			v.readOther(d, p, at)
-		case written[point] != "":
-			d.addError(p.key, child, "is another name of "+written[point]+", which is also given", "keep one of them")
+		case written[name] != "":
+			d.addError(p.key, child, "is another name of "+written[name]+", which is also given", "keep one of them")
+		case isGate:
+			written[name] = key
+			v.readGate(d, p.value, child, gate)
 		default:
-			written[point] = key
+			written[name] = key
 			v.readPoint(d, p.value, child, point)
 		}
 	}

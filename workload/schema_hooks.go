@@ -24,9 +24,7 @@ func (v *hooksFile) schema(g *generator, _ rule) schema {
 			"description": point.Rule().Doc,
 		}
 	}
-	for _, key := range laterGates {
-		properties[key] = schema{"type": "array", "maxItems": 0, "description": "This version has no gates."}
-	}
+	g.addGates(properties)
 	return schema{"anyOf": []schema{listed, {
 		"type": "object", "additionalProperties": false, "properties": properties,
 		// The names of events.

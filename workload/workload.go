@@ -38,12 +38,13 @@ type Workload struct {
 	Isolation   runtime.Isolation
 	Sync        *Sync // nil: no state is kept
 	Hooks       map[hooks.Point][]hooks.Hook
-	EventHooks  []hooks.EventHook       // ordered by name
-	Secrets     map[string]hooks.Secret // that requests may name
-	Workspace   string                  // as in the file; ScriptDir has the default
+	EventHooks  []hooks.EventHook           // ordered by name
+	Gates       map[hooks.Gate][]hooks.Hook // not part of the revision
+	Secrets     map[string]hooks.Secret     // that requests may name
+	Workspace   string                      // as in the file; ScriptDir has the default
 
 	// HooksFrom is the workload whose hooks are copied when the file is applied:
-	// WithHooksOf returns the workload without it. cleared has the points and the
+	// WithHooksOf returns the workload without it. cleared has the points, gates and
 	// names of events of which none are copied.
 	HooksFrom string
 	cleared   []string

@@ -47,7 +47,8 @@ type Backend struct {
 	Snapshots  []snapshot.Snapshot // of every tenant, the current one first
 	Report     doctor.Report
 	Values     map[string]map[string]memory.Value // of memory, by claim and level, and key
-	Requests   []any                              // requests of claims and releases, in order
+	Files      map[string]File                    // of every container, by path
+	Requests   []any                              // requests of claims and releases, and FileUsed, in order
 	changed    chan struct{}
 	versions   int64 // of the last value of memory
 }
@@ -56,7 +57,7 @@ type Backend struct {
 func New() *Backend {
 	return &Backend{
 		Errors: map[string]error{}, Records: map[string]pool.Record{}, Pools: map[string]pool.Status{},
-		Values:  map[string]map[string]memory.Value{},
+		Values: map[string]map[string]memory.Value{}, Files: map[string]File{},
 		changed: make(chan struct{}),
 		Report: doctor.Report{
 			OK: true, Findings: []doctor.Finding{}, Engine: doctor.EngineInfo{Reachable: true, Containers: 2, Duration: 1.5},
@@ -71,7 +72,7 @@ func (b *Backend) Options() api.Options {
 	return api.Options{
 		Workloads: workloads{b}, Pools: pools{b}, Containers: containers{b},
 		Claimer: claims{b}, Releaser: claims{b}, Claims: records{b},
-		State: state{b}, Doctor: state{b}, Events: events{b}, Runs: runs{b}, Deliveries: deliveries{b}, Publisher: publisher{b}, DryRuns: dryRuns{b}, Memory: b.memory(), Waits: waits{b}, Version: "test",
+		State: state{b}, Doctor: state{b}, Events: events{b}, Runs: runs{b}, Deliveries: deliveries{b}, Publisher: publisher{b}, DryRuns: dryRuns{b}, Memory: b.memory(), Waits: waits{b}, Files: b.access(), Version: "test",
 		Ready: func(context.Context) error { return b.injectedError("ready") },
 	}
 }

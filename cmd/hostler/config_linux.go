@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 	"gopkg.in/yaml.v3"
 
+	"github.com/hostler/hostler/api"
 	"github.com/hostler/hostler/hooks/request"
 	"github.com/hostler/hostler/runtime/shim"
 	"github.com/hostler/hostler/store"
@@ -57,6 +58,8 @@ type serveConfig struct {
 	// Where requests of hooks may go, and the server's Google credentials.
 	hooksAllow, hooksDeny, hooksOwn, hooksGCPHosts []string
 	hooksGCP                                       bool
+
+	portDomain string // whose hosts are ports of claims
 
 	redactor *request.Redactor // of the secrets that hooks have read
 }
@@ -119,6 +122,7 @@ func (c *serveConfig) flags(f *pflag.FlagSet) {
 	f.StringSliceVar(&c.hooksOwn, "hooks-own", nil, "addresses and names of this server that are not on its interfaces, such as that of a load balancer; requests of hooks reach them only if --hooks-allow has them")
 	f.BoolVar(&c.hooksGCP, "hooks-gcp", false, "let hooks authenticate with this server's own Google credentials (auth: gcp)")
 	f.StringSliceVar(&c.hooksGCPHosts, "hooks-gcp-hosts", []string{"*.googleapis.com"}, "hosts that those credentials may be sent to")
+	f.StringVar(&c.portDomain, "port-domain", "", "domain whose hosts PORT-CLAIM.DOMAIN are ports of claims: ports.example.com, for https, or http://localhost:8700; its DNS has a wildcard")
 	f.String("config", "", "YAML file with any of these flags as keys")
 }
 
@@ -196,6 +200,9 @@ func (c *serveConfig) check() error {
 		if !slices.Contains(allowed, value) {
 			validationErrors = errors.Join(validationErrors, fmt.Errorf("--%s %q: it takes %s", flag, value, strings.Join(allowed, ", ")))
 		}
+	}
+	if _, err := api.ParsePortDomain(c.portDomain, nil); err != nil {
+		validationErrors = errors.Join(validationErrors, fmt.Errorf("--port-domain: %w", err))
 	}
 	if c.retention < 0 {
 		validationErrors = errors.Join(validationErrors, fmt.Errorf("--retention %s: it takes 0 (forever) or more", c.retention))

@@ -32,10 +32,10 @@ const exitHelp = `Exit status:
   0    success
   1    failure, or a workload file has errors
   2    usage error
-  3    no such workload, claim, container, run, wait, snapshot or key
+  3    no such workload, claim, container, run, wait, snapshot, key or file
   4    no container available, or the server is unavailable: try again
   5    a hook failed
-  6    the API key is missing, invalid or not allowed to do this
+  6    the API key is missing, invalid or not allowed to do this, or a hook refuses it
   7    upload or download of a tenant's state failed; a failed release keeps its container
   8    a wait timed out
   9    a wait was aborted after its deadline
@@ -53,10 +53,14 @@ var exitCodes = map[client.Code]int{
 	client.CodeEventHookNotFound:  exitNotFound,
 	client.CodeSnapshotNotFound:   exitNotFound,
 	client.CodeMemoryNotFound:     exitNotFound,
+	client.CodeFileNotFound:       exitNotFound,
+	client.CodeTooManyRequests:    exitUnavailable,
+	client.CodeDeniedByHook:       exitRefused,
 	client.CodeSyncFailed:         exitState,
 	client.CodeRateLimited:        exitUnavailable,
 	client.CodePoolExhausted:      exitUnavailable,
 	client.CodeTooManyWaits:       exitUnavailable,
+	client.CodeTooManyConnections: exitUnavailable,
 	client.CodePoolNotReady:       exitUnavailable,
 	client.CodeNotReady:           exitUnavailable,
 	client.CodeEngineUnavailable:  exitUnavailable,
@@ -76,6 +80,8 @@ var hints = map[client.Code]string{
 	client.CodeWaitNotFound:      "see `hostler get waits`",
 	client.CodeSnapshotNotFound:  "see `hostler snapshots`",
 	client.CodeMemoryNotFound:    "see `hostler memory list`",
+	client.CodeFileNotFound:      "see `hostler files list`",
+	client.CodeNotEmpty:          "remove all that is in it with --recursive",
 	client.CodeMemoryNotShared:   "see memory in the workload file",
 	client.CodeMemoryFull:        "delete keys with `hostler memory delete`",
 	client.CodeVersionConflict:   "read it again with `hostler memory get -o json`",
@@ -87,6 +93,7 @@ var hints = map[client.Code]string{
 	client.CodeHookFailed:        "see its whole output with `hostler logs RUN`",
 	client.CodeUnauthorized:      "name a key with --api-key-file or HOSTLER_API_KEY",
 	client.CodeContainerInUse:    "release its claim, or destroy it with --force",
+	client.CodeNoPortDomain:      "use `hostler port-forward`",
 	client.CodeInternal:          "see the server's log",
 }
 

@@ -95,7 +95,8 @@ docs/workload-file.md, whatever form the file has.`,
 }
 
 // configuredHooks returns the hooks of a workload: those of the points in their
-// order, then those for events.
+// order, then those of gates, of which only refusals are on record, and those for
+// events.
 func configuredHooks(w *workload.Workload, runs []client.Run) []configuredHook {
 	attempts := map[string][]client.Run{}
 	for _, r := range runs {
@@ -113,6 +114,11 @@ func configuredHooks(w *workload.Workload, runs []client.Run) []configuredHook {
 	for _, rule := range hooks.Points() {
 		for _, h := range append(imageHooks(rule.Point, runs), w.Hooks[rule.Point]...) {
 			add(string(rule.Point), string(rule.Point), h)
+		}
+	}
+	for _, rule := range hooks.Gates() {
+		for _, h := range w.Gates[rule.Gate] {
+			add(string(rule.Gate), string(rule.Gate), h)
 		}
 	}
 	for _, h := range w.EventHooks {

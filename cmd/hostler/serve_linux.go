@@ -147,6 +147,7 @@ func (s *server) serve(ctx context.Context, c serveConfig, listener net.Listener
 	g.Go(func() error { return s.keeper.Run(gctx, s.inside) })
 	g.Go(func() error { return s.schedule.RunResumes(gctx) })
 	g.Go(func() error { return s.waits.Run(gctx) })
+	g.Go(func() error { return s.uses.Run(gctx) })
 	g.Go(func() error { return s.lead(gctx, c) })
 	g.Go(func() error {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -253,6 +254,7 @@ func (s *server) apiOptions(keys *api.Keys, data string) api.Options {
 		Claimer: countedClaims{s.claims, s.metrics}, Releaser: countedReleases{s.releases, s.metrics},
 		Claims: s.db, State: s.claims, Doctor: s.doctor(data), Events: s.db, Runs: s.db,
 		Deliveries: s.delivery, Publisher: s.publish, DryRuns: s.dryRuns, Memory: s.memory, Waits: s.waits,
+		Access: s.access, Files: s.access, Ports: s.access, PortDomain: s.ports,
 		// A caller retries: another server answers, or this one after its restart.
 		StorageUnavailable: []error{store.ErrUnavailable, store.ErrLocked, store.ErrDiskFull, membership.ErrFenced, store.ErrClosed, errStopped},
 		Ready: func(ctx context.Context) error {
@@ -345,6 +347,7 @@ const (
 	pruneInterval     = time.Hour
 	publishedInterval = time.Minute
 	publishedPerClaim = 1000
+	usesPerClaim      = 1000 // of each kind
 	publishedAge      = 7 * 24 * time.Hour
 )
 
@@ -363,6 +366,9 @@ func (s *server) prune(ctx context.Context, retention time.Duration) error {
 		published := store.PublishedRetention{Before: time.Now().Add(-publishedAge), PerClaim: publishedPerClaim}
 		if _, err := s.db.PrunePublished(ctx, published); err != nil && ctx.Err() == nil {
 			s.log.Error("pruning published events failed; retrying", "wait", publishedInterval, "error", err)
+		}
+		if _, err := s.db.PruneUses(ctx, usesPerClaim); err != nil && ctx.Err() == nil {
+			s.log.Error("pruning events of what tenants do failed; retrying", "wait", publishedInterval, "error", err)
 		}
 		select {
 		case <-ctx.Done():

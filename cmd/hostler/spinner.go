@@ -36,6 +36,12 @@ const spinnerDelay = 300 * time.Millisecond
 // startSpinner shows text and the elapsed time on a terminal. The returned
 // function stops it and clears the line.
 func startSpinner(w io.Writer, text string) (stop func()) {
+	return startProgress(w, func() string { return text })
+}
+
+// startProgress is startSpinner for a text that changes. It is called by another
+// goroutine.
+func startProgress(w io.Writer, text func() string) (stop func()) {
 	if !hasColors(w) {
 		return func() {}
 	}
@@ -49,7 +55,7 @@ func startSpinner(w io.Writer, text string) (stop func()) {
 		for n := 0; ; n++ {
 			select {
 			case <-tick.C:
-				fmt.Fprintf(w, "\r%c %s %s ", `|/-\`[n%4], text, time.Since(begin).Round(100*time.Millisecond))
+				fmt.Fprintf(w, "\r%c %s %s ", `|/-\`[n%4], text(), time.Since(begin).Round(100*time.Millisecond))
 			case <-end:
 				fmt.Fprint(w, "\r\x1b[K")
 				return

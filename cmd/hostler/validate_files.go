@@ -285,6 +285,14 @@ func (f *checkedFile) worstCases() []string {
 			all = append(all, fmt.Sprintf("%s: the hooks of %s take at most %s", f.name, p.Point, d.Round(time.Millisecond)))
 		}
 	}
+	for _, g := range hooks.Gates() {
+		if f.workload == nil {
+			break
+		}
+		if d := f.workload.GateWorstCase(g.Gate); d > 0 {
+			all = append(all, fmt.Sprintf("%s: %s delays a tenant by at most %s", f.name, g.Gate, d.Round(time.Millisecond)))
+		}
+	}
 	return all
 }
 

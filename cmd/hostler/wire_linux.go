@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hostler/hostler/access"
+	"github.com/hostler/hostler/api"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/delivery"
 	"github.com/hostler/hostler/hooks"
@@ -58,6 +59,8 @@ type server struct {
 	waits    *wait.Service
 	dryRuns  *dryrun.Service
 	access   *access.Service
+	ports    api.PortDomain
+	uses     *access.Recorder
 	memory   *memory.Service
 	metrics  *metrics
 	member   *membership.Member // nil without a shared database
@@ -67,42 +70,54 @@ type server struct {
 // wire opens the database and the runtime and builds the services on them.
 // It changes no container and no claim: recoverWork and the loops do.
 func wire(ctx context.Context, c serveConfig, log *slog.Logger) (*server, error) {
+	s, id, err := wireServices(ctx, c, log)
+	if err != nil {
+		return nil, err
+	}
+	if s.ports, err = api.ParsePortDomain(c.portDomain, id.secret); err != nil {
+		return nil, errors.Join(err, s.closeAll())
+	}
+	return s, nil
+}
+
+// wireServices is wire without the domain of ports.
+func wireServices(ctx context.Context, c serveConfig, log *slog.Logger) (*server, identity, error) {
 	if err := os.MkdirAll(c.data, 0o700); err != nil {
-		return nil, fmt.Errorf("create the data directory: %w", err)
+		return nil, identity{}, fmt.Errorf("create the data directory: %w", err)
 	}
 	dsn, err := c.database()
 	if err != nil {
-		return nil, err
+		return nil, identity{}, err
 	}
 	db, err := store.Open(ctx, dsn)
 	if err != nil {
-		return nil, err
+		return nil, identity{}, err
 	}
 	log.Info("database opened", "store", store.Redact(dsn))
 	id, err := loadIdentity(ctx, db)
 	if err != nil {
-		return nil, errors.Join(err, db.Close())
+		return nil, identity{}, errors.Join(err, db.Close())
 	}
 	member, checkLease := newMember(db, log)
 	rt, err := openRuntime(ctx, c, id, checkLease, log)
 	if err != nil {
-		return nil, errors.Join(err, db.Close())
+		return nil, identity{}, errors.Join(err, db.Close())
 	}
 	db.SetProtocols(rt.Protocols())
 	requests, err := c.requests()
 	if err != nil {
-		return nil, errors.Join(err, rt.Close(), db.Close())
+		return nil, identity{}, errors.Join(err, rt.Close(), db.Close())
 	}
 	sinks := snapshot.NewSinks(c.pathPolicy(db.IsShared()), cloud.Open)
 	if !db.IsShared() {
-		return assemble(db, rt, sinks, requests, c.maxWaitTimeout, log), nil
+		return assemble(db, rt, sinks, requests, c.maxWaitTimeout, log), id, nil
 	}
 	if err := register(ctx, c, db, member); err != nil {
-		return nil, errors.Join(err, rt.Close(), db.Close())
+		return nil, identity{}, errors.Join(err, rt.Close(), db.Close())
 	}
 	s := assemble(db, guardedBackend{member.Guard(rt), rt}, sinks, requests, c.maxWaitTimeout, log)
 	s.member = member
-	return s, nil
+	return s, id, nil
 }
 
 // newMember returns this server as a member of those on a shared database, and
@@ -195,8 +210,10 @@ func assemble(db *store.DB, rt backend, sinks *snapshot.Sinks, requests *request
 		return w, err
 	}, requests)
 	s.memory = memory.New(db, log)
+	s.uses = s.metrics.newRecorder(db, rt, log)
 	s.access = access.New(access.Options{
-		Claims: claimRecords{db, s.claims}, Workloads: s.pools.Catalog, Runtime: rt, Log: log,
+		Claims: claimRecords{db, s.claims}, Workloads: s.pools.Catalog, Runtime: rt, Uses: s.uses, Log: log,
+		Gates: s.gates(actions, hookRunner),
 	})
 	s.events = dispatch.New(db, log, s.pools.EventHandlers(), s.claims.EventHandlers(), s.releases.EventHandlers(), s.delivery.EventHandlers(),
 		s.keeper.EventHandlers(), s.publish.EventHandlers(), s.waits.EventHandlers())
@@ -287,6 +304,7 @@ func (s *server) runLeaderLoops(ctx context.Context, c serveConfig) error {
 	g.Go(func() error { return s.schedule.Run(ctx) })
 	g.Go(func() error { return s.delivery.Run(ctx) })
 	g.Go(func() error { return s.memory.Run(ctx) })
+	g.Go(func() error { return s.uses.RunSweep(ctx) })
 	g.Go(func() error { return s.keeper.RunAdoption(ctx) })
 	g.Go(func() error { return s.prune(ctx, c.retention) })
 	g.Go(func() error {

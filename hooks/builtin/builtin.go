@@ -12,6 +12,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/hooks/runner"
 )
 
@@ -33,6 +34,17 @@ type Call struct {
 	runner.Context
 	With     map[string]any // the options of the file
 	Envelope []byte         // the JSON that describes what happened
+	Use      *Use           // of a gate; nil elsewhere
+}
+
+// Use is what a tenant is about to do, for the guards of gates.
+type Use struct {
+	Gate        hooks.Gate
+	Args        []string          // of a command
+	Environment map[string]string // of a command
+	Workdir     string            // of a command; empty for the container's own
+	Path        string            // of a file
+	Workspace   string            // of the workload; empty if only the container knows it
 }
 
 // Result is what a function returns if it did not fail.
@@ -40,6 +52,8 @@ type Result struct {
 	// Stop reports whether the point ends as a success without the hooks that
 	// follow.
 	Stop bool
+	// Within are the directories that the file of a Use must be in; none: anywhere.
+	Within []string
 }
 
 // functions is the table, in order of the names.
@@ -55,6 +69,20 @@ var functions = []Function{
 			"Options: level (debug, info, warn or error; default info) and message.",
 		check: checkLog,
 		call:  callLog,
+	},
+	{
+		Name: hooks.GuardDestructive,
+		Doc: "Refuses a command that destroys what cannot be restored, such as rm -rf, in whatever way it is written. " +
+			"It protects against accidents and is not a boundary. No options.",
+		check: checkNone,
+		call:  guardDestructive,
+	},
+	{
+		Name: hooks.GuardPaths,
+		Doc: "Refuses files outside of some directories, wherever links lead, and commands that start elsewhere. " +
+			"Option: allowed, a list of absolute paths; default: the workspace.",
+		check: checkPaths,
+		call:  guardPaths,
 	},
 }
 

@@ -45,7 +45,7 @@ func TestNames(t *testing.T) {
 		require.Equal(t, "log", f.Name)
 		require.Equal(t, name == "log_tool_use", IsDeprecated(name), name)
 	}
-	for _, name := range []string{"", "LOG", "log ", "guard_destructive", "other"} {
+	for _, name := range []string{"", "LOG", "log ", "guard_Paths", "other"} {
 		require.False(t, IsValid(name), name)
 		require.False(t, IsDeprecated(name))
 		require.Error(t, Check(name, nil))

@@ -24,20 +24,27 @@ func NewExecutor(log *slog.Logger) Executor { return Executor{log: log, function
 
 // Execute calls the function of an attempt.
 func (x Executor) Execute(ctx context.Context, a runner.Attempt) runner.Result {
-	res := runner.Result{Gone: true}
+	res, _ := x.Check(ctx, a, nil)
+	return res
+}
+
+// Check calls the function of an attempt at a gate. within are the directories that
+// the file of the use must be in; none if it may be anywhere.
+func (x Executor) Check(ctx context.Context, a runner.Attempt, u *Use) (res runner.Result, within []string) {
+	res = runner.Result{Gone: true}
 	action, _ := a.Action.(hooks.Builtin)
 	f, ok := x.functions(action.Name)
 	if !ok {
 		res.State, res.Err = hooks.StartFailed, fmt.Errorf("unknown builtin %q", action.Name)
-		return res
+		return res, nil
 	}
 	attempt, cancel := context.WithTimeout(ctx, a.Timeout)
 	defer cancel()
-	result, err := x.call(attempt, f, Call{Context: a.Context, With: action.With, Envelope: a.Envelope})
+	result, err := x.call(attempt, f, Call{Context: a.Context, With: action.With, Envelope: a.Envelope, Use: u})
 	switch {
 	case err == nil:
 		res.State, res.Stop = hooks.Succeeded, result.Stop
-		return res
+		return res, result.Within
 	case ctx.Err() != nil:
 		res.State = hooks.Cancelled
 	case attempt.Err() != nil:
@@ -46,7 +53,7 @@ func (x Executor) Execute(ctx context.Context, a runner.Attempt) runner.Result {
 		res.State = hooks.Failed
 	}
 	res.Err = fmt.Errorf("%s: %w", f.Name, err)
-	return res
+	return res, nil
 }
 
 // errPanic is the error of a function that panicked. The log has the rest.

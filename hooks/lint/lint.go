@@ -106,6 +106,7 @@ const (
 // judge collects findings.
 type judge struct {
 	depth int
+	guard *guard // nil: it advises
 	// at returns a finding at a position of the text; nil if there is none.
 	at    func(syntax.Pos) Finding
 	found []Finding
@@ -127,6 +128,10 @@ func (j *judge) add(c call, f Finding) {
 
 // script judges a text.
 func (j *judge) script(text string, l language) {
+	if j.guard != nil {
+		j.guardScript(text, l)
+		return
+	}
 	file, err := parse(text, l.variant)
 	if err != nil && l.isLoose {
 		if other, looseErr := parse(text, syntax.LangBash); looseErr == nil {
@@ -173,7 +178,7 @@ func (j *judge) nested(text arg, shell string, c call) {
 	if !ok {
 		l = languages["sh"]
 	}
-	inner := judge{depth: j.depth + 1}
+	inner := judge{depth: j.depth + 1, guard: j.guard}
 	inner.at = func(p syntax.Pos) Finding {
 		switch {
 		case j.at != nil && c.pos.IsValid():
@@ -183,7 +188,7 @@ func (j *judge) nested(text arg, shell string, c call) {
 		}
 		return Finding{Arg: max(text.index, 0)}
 	}
-	inner.script(strings.ReplaceAll(text.text, unknown, unknownParameter), l)
+	inner.script(asScript.Replace(text.text), l)
 	for _, f := range inner.found {
 		if f.Rule == "syntax" && (!ok || strings.Contains(text.text, unknown)) {
 			continue // it may be valid once it is complete, or for its shell
@@ -193,6 +198,9 @@ func (j *judge) nested(text arg, shell string, c call) {
 		}
 	}
 }
+
+// asScript makes a script of a text that is not known whole.
+var asScript = strings.NewReplacer(unknown, unknownParameter, separator, " ", fromCommand, fromCommandParameter)
 
 // tooDeep is the finding about what is not read.
 var tooDeep = Finding{Rule: "nesting", Class: Forbidden, Destructive: true, Message: "is too deep to be read"}

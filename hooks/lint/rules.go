@@ -158,7 +158,7 @@ func (o options) subcommand(name string) (options, bool) {
 		switch a := o.args[i]; {
 		case slices.Contains([]string{"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--super-prefix", "--config-env"}, a):
 			i++
-		case strings.HasPrefix(a, "-"):
+		case strings.HasPrefix(a, "-"), a == unknown:
 		default:
 			rest := make([]arg, 0, len(o.args)-i-1)
 			for _, text := range o.args[i+1:] {

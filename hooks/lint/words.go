@@ -27,6 +27,7 @@ type call struct {
 	args  []arg
 	pos   syntax.Pos // in the script; the zero value for a command without one
 	stdin []arg      // here-documents and here-strings
+	piped bool       // stdin is what another command prints
 }
 
 // wordArg returns the argument that a word of a script becomes.
@@ -96,22 +97,23 @@ func unescapeANSI(s string) string {
 // statement judges a command of a script and where it writes to.
 func (j *judge) statement(s *syntax.Stmt) {
 	c := call{pos: s.Pos()}
+	if j.guard != nil {
+		j.addStdin(&c, s)
+	}
 	for _, r := range s.Redirs {
 		switch r.Op {
 		case syntax.RdrOut, syntax.AppOut, syntax.RdrInOut, syntax.RdrClob, syntax.RdrAll, syntax.AppAll:
-			j.writes(c, wordArg(r.Word).text)
+			j.writes(c, j.wordText(r.Word))
 		case syntax.Hdoc, syntax.DashHdoc:
 			if r.Hdoc != nil {
 				c.stdin = append(c.stdin, heredoc(r.Hdoc))
 			}
 		case syntax.WordHdoc:
-			c.stdin = append(c.stdin, wordArg(r.Word))
+			c.stdin = append(c.stdin, arg{text: j.wordText(r.Word), index: -1})
 		}
 	}
 	if e, ok := s.Cmd.(*syntax.CallExpr); ok {
-		for _, w := range e.Args {
-			c.args = append(c.args, wordArg(w))
-		}
+		c.args = j.wordArgs(e.Args)
 		j.command(c)
 	}
 }
@@ -136,4 +138,38 @@ func texts(args []arg) []string {
 		all[i] = a.text
 	}
 	return all
+}
+
+// wordText returns the text that a word of a script becomes.
+func (j *judge) wordText(w *syntax.Word) string {
+	if j.guard != nil {
+		return strings.ReplaceAll(j.text(w), separator, " ")
+	}
+	return wordArg(w).text
+}
+
+// wordArgs returns the arguments that words of a script become.
+func (j *judge) wordArgs(words []*syntax.Word) []arg {
+	if j.guard != nil {
+		return j.fields(words)
+	}
+	var all []arg
+	for _, w := range words {
+		all = append(all, wordArg(w))
+	}
+	return all
+}
+
+// addStdin adds what a command reads from another one.
+func (j *judge) addStdin(c *call, s *syntax.Stmt) {
+	in, ok := j.guard.piped[s]
+	c.piped = ok
+	if in.isKnown {
+		c.stdin = append(c.stdin, arg{text: in.text, index: -1})
+	}
+	for _, r := range s.Redirs {
+		if r.Op == syntax.RdrIn && r.Word != nil && j.text(r.Word) == fromCommand {
+			c.piped = true
+		}
+	}
 }

@@ -76,6 +76,9 @@ func (w wrapper) operandsOf(args []arg) []arg {
 		}
 	}
 	rest := append(begin, args[min(i, len(args)):]...)
+	if w.assigns && len(rest) > 0 && rest[0].text == "-" { // env -
+		rest = rest[1:]
+	}
 	for w.assigns && len(rest) > 0 && strings.Contains(rest[0].text, "=") {
 		rest = rest[1:]
 	}
@@ -118,12 +121,41 @@ func (j *judge) command(c call) {
 		}
 		j.judgeCall(name, c)
 		j.textOptions(name, c)
-		w, ok := wrappers[name]
+		w, ok := wrapperOf(name)
+		if j.guard != nil {
+			if j.guard.budget--; j.guard.budget < 0 {
+				return // Destructive refuses
+			}
+			j.guardCall(name, c)
+		}
 		if j.textCommand(name, c) || !ok || name == "command" && isQuery(c.args[1:]) {
 			return
 		}
 		c.args = w.operandsOf(c.args[1:])
+		if name == "xargs" && j.guard != nil {
+			c = withStdin(c)
+		}
 	}
+}
+
+// wrapperOf returns the wrapper of a name. The loader of programs is one.
+func wrapperOf(name string) (wrapper, bool) {
+	if strings.HasPrefix(name, "ld-") && strings.Contains(name, ".so") || strings.HasPrefix(name, "ld.so") {
+		return wrapper{}, true
+	}
+	w, ok := wrappers[name]
+	return w, ok
+}
+
+// withStdin returns the command that xargs starts with what it reads, as far as that is
+// known.
+func withStdin(c call) call {
+	for _, in := range c.stdin {
+		for _, text := range strings.Fields(in.text) {
+			c.args = append(slices.Clip(c.args), arg{text: text, index: -1})
+		}
+	}
+	return c
 }
 
 // textOptions judges the scripts that a program gets with -c. Options behind the
@@ -238,10 +270,18 @@ func (j *judge) shell(name string, c call) {
 			break
 		}
 	}
-	for _, text := range c.stdin {
-		if !isText && (isStdin || len(args) == 0) {
-			j.nested(text, name, c)
+	if j.guard != nil {
+		if len(args) > 0 && !isText && strings.Contains(args[0].text, fromCommand) {
+			j.add(c, fromPipe)
 		}
+		isStdin = isStdin || len(args) > 0 && isStdinFile(args[0].text)
+		j.guard.setPositional(args[min(2, len(args)):])
+	}
+	if !isText && (isStdin || len(args) == 0) {
+		j.readsProgram(c, name)
+	}
+	if isText && (len(args) == 0 || args[0].text == "{}" || args[0].text == "%") {
+		j.readsProgram(c, name) // of xargs
 	}
 	if !isText || len(args) == 0 {
 		return

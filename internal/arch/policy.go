@@ -41,7 +41,7 @@ var layers = []layer{
 	{"hooks/runner", []string{"runtime", "hooks", "hooks/variables", "workload", "internal/flow", "internal/backoff"}},
 	{"hooks/request", []string{"hooks", "hooks/runner", "hooks/variables", "internal/regular"}},
 	{"hooks/request/googleauth", []string{"hooks/request"}},
-	{"hooks/builtin", []string{"hooks", "hooks/runner"}},
+	{"hooks/builtin", []string{"hooks", "hooks/lint", "hooks/runner"}},
 	{"hooks/dryrun", []string{"activity", "hooks", "hooks/request", "hooks/runner", "hooks/variables", "workload"}},
 	{"workload", []string{"activity", "runtime", "hooks", "hooks/variables", "hooks/lint", "internal/regular"}},
 	{"snapshot", []string{"runtime", "workload", "internal/flow", "internal/regular"}},
@@ -58,7 +58,8 @@ var layers = []layer{
 	{"delivery", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "pool", "internal/backoff", "internal/dispatch", "internal/flow", "internal/workqueue"}},
 
 	{"publish", []string{"activity", "claim", "internal/dispatch", "internal/jsonvalue"}},
-	{"access", []string{"activity", "runtime", "hooks", "workload", "pool", "claim"}},
+	{"access", []string{"activity", "runtime", "hooks", "workload", "pool", "claim", "internal/backoff"}},
+	{"hooks/gate", []string{"access", "hooks", "hooks/builtin", "hooks/runner", "workload", "pool"}},
 	{"wait", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "claim", "internal/backoff", "internal/dispatch", "internal/flow", "internal/jsonvalue", "internal/transition", "internal/workqueue", "pool"}},
 
 	// What looks them over. It changes nothing.
@@ -75,11 +76,11 @@ var layers = []layer{
 	{"internal/gcstest", []string{"internal/servertest"}},
 	{"internal/gvisortest", []string{"internal/testenv"}},
 	{"store/postgrestest", []string{"internal/testenv"}},
-	{"e2e/flowtest", append([]string{"runtime/fake", "snapshot/snapshottest", "store", "wait", "hooks/runner", "hooks/builtin", "internal/dispatch"}, flows...)},
+	{"e2e/flowtest", append([]string{"access", "runtime/fake", "snapshot/snapshottest", "store", "wait", "hooks/runner", "hooks/builtin", "internal/dispatch"}, flows...)},
 
 	// What keeps it and what shows it. Neither knows a backend or the other.
-	{"store/...", append([]string{"store/...", "membership", "internal/backoff", "delivery", "memory", "publish", "wait"}, flows...)},
-	{"api/...", append([]string{"api/...", "doctor", "delivery", "memory", "publish", "wait", "access", "hooks/dryrun", "hooks/runner"}, flows...)},
+	{"store/...", append([]string{"store/...", "membership", "internal/backoff", "access", "delivery", "memory", "publish", "wait"}, flows...)},
+	{"api/...", append([]string{"api/...", "doctor", "delivery", "memory", "publish", "wait", "access", "hooks/dryrun", "hooks/runner", "internal/backoff"}, flows...)},
 
 	// What programs of others import: it stands on the standard library.
 	{"client", []string{"internal/backoff"}},

@@ -66,8 +66,10 @@ var groups = []group{
 	{"Retries and queues", queues},
 	{"The program in containers, and sessions with it", shims},
 	{"Rows of docs/hook-rows.md, and containers of older versions", hookRows},
+	{"What tenants do with their containers", uses},
 	{"Requests from inside a container", slices.Concat(insideRequests, askedTwice)},
 	{"The description of the API, and the runtime in memory", slices.Concat(documents, fakes)},
+	{"Gates and guards", gateRows},
 }
 
 func main() {

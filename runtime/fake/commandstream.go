@@ -14,6 +14,8 @@ type commandStream struct {
 	t     *tenantCommand
 	c     *container
 	start runtime.CommandStart
+	// control reports whether it has no output: see runtime.ControlOnly.
+	control bool
 
 	// The container's lock guards what follows.
 	next  int64 // offset of what Next returns
@@ -25,15 +27,20 @@ type commandStream struct {
 func (c *container) attach(t *tenantCommand, after int64) (*commandStream, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	state := runtime.CommandStart{
+		Offset: after, InputReceived: t.received, InputClosed: t.closed || !t.endedAt.IsZero(), Terminal: t.spec.Terminal != nil,
+	}
+	if after == runtime.ControlOnly {
+		state.Offset = t.output.start
+		return &commandStream{t: t, c: c, start: state, control: true}, nil
+	}
 	if after < t.output.start || after > t.output.end {
 		return nil, fmt.Errorf("%w: it has the bytes from %d to %d, and not from %d",
 			runtime.ErrOutputLost, t.output.start, t.output.end, after)
 	}
 	t.output.acknowledge(after)
 	t.attached.detach(runtime.ErrAttachedElsewhere)
-	s := &commandStream{t: t, c: c, next: after, start: runtime.CommandStart{
-		Offset: after, InputReceived: t.received, InputClosed: t.closed, Terminal: t.spec.Terminal != nil,
-	}}
+	s := &commandStream{t: t, c: c, next: after, start: state}
 	t.attached = s
 	c.changed.Broadcast()
 	return s, nil
@@ -111,8 +118,12 @@ func (s *commandStream) do(action func() error) error {
 // Acknowledge makes room for more output.
 func (s *commandStream) Acknowledge(offset int64) error {
 	return s.do(func() error {
-		if offset > s.next {
-			return fmt.Errorf("acknowledge %d: only what is before %d was received", offset, s.next)
+		received := s.next
+		if s.control {
+			received = s.t.output.end
+		}
+		if offset > received {
+			return fmt.Errorf("acknowledge %d: only what is before %d was received", offset, received)
 		}
 		s.t.output.acknowledge(offset)
 		return nil

@@ -205,3 +205,20 @@ func runningRuns(t *testing.T, s Store) []hooks.Run {
 	require.NoError(t, err)
 	return runs
 }
+
+// A refusal of a gate is one record that has ended, with its event. It is none of the
+// runs that a flow waits for.
+func runRefused(t *testing.T, s Store) {
+	ctx := t.Context()
+	r := newAttempt("refused", 1)
+	r.Point, r.Kind, r.Command = hooks.Point(hooks.ExecBefore), hooks.KindBuiltin, []string{hooks.GuardDestructive}
+	require.Error(t, s.RunRefused(ctx, r), "it has not ended")
+	at := r.StartedAt.Add(time.Second)
+	r.State, r.EndedAt, r.Decision, r.Error = hooks.Failed, &at, hooks.Deny, "rm -rf"
+	require.NoError(t, s.RunRefused(ctx, r))
+	require.ErrorIs(t, s.RunRefused(ctx, r), store.ErrExists)
+	require.Empty(t, runningRuns(t, s))
+	runs, err := s.Runs(ctx, hooks.RunFilter{Point: hooks.Point(hooks.ExecBefore)})
+	require.NoError(t, err)
+	require.Equal(t, []hooks.Run{r}, runs)
+}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hostler/hostler/access"
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/delivery"
@@ -29,12 +30,14 @@ type Store interface {
 	pool.EventLog
 	claim.Store
 	hooks.Recorder
+	RunRefused(ctx context.Context, r hooks.Run) error // of gates
 	delivery.Outbox
 	publish.Store
 	delivery.Records
 	memory.Store
 	HeldClaims
 	wait.Store
+	access.UseStore
 	Reader
 	Admin
 }
@@ -58,6 +61,7 @@ type Admin interface {
 	SetProtocols(p runtime.Protocols)
 	Prune(ctx context.Context, r store.Retention) (store.Pruned, error)
 	PrunePublished(ctx context.Context, r store.PublishedRetention) (int64, error)
+	PruneUses(ctx context.Context, perClaim int) (int64, error)
 	Advance(ctx context.Context, name string, limit int, handle func(store.Tx, []activity.Event) error) (bool, error)
 	Cursors(ctx context.Context) ([]activity.Cursor, error)
 	Close() error
@@ -100,6 +104,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"a replaced file is kept", replacedFiles},
 		{"failures of pools", breakers},
 		{"run has one start and one end", runLife},
+		{"refusal is one record that has ended", runRefused},
 		{"end of a run and start of the next are one change", runFollowed},
 		{"run event is complete", runEventData},
 		{"run is skipped", runSkipped},
@@ -148,6 +153,13 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"retention keeps published events that are needed", prunePublishedKeeps},
 		{"retention keeps what a repeated request has published", pruneKeepsRequests},
 		{"retention of published events races the cursor", prunePublishedRaces},
+		{"command has one start and one end", commandLife},
+		{"command starts while its claim is active", commandStates},
+		{"as many commands are open as may", commandBound},
+		{"command ends with its claim", commandEndsWithClaim},
+		{"a command ends once", commandEndsOnce},
+		{"uses are recorded in their order", useOrder},
+		{"retention keeps the newest uses of each kind", pruneUses},
 		{"retention keeps what is to be delivered", pruneKeepsUndelivered},
 		{"workload stays until its events are delivered", deliveriesKeepWorkload},
 		{"levels of memory are apart", memoryLevels},

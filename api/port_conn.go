@@ -1,0 +1,85 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// tcpProtocol is the name in Upgrade of a connection to a port.
+const tcpProtocol = "tcp"
+
+// servePortConn connects a client to a port: after the response the connection is
+// that of the program, in both directions.
+func (a *API) servePortConn(rec *recorder, r *http.Request, to portRoute) {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	upgraded := make(chan struct{})
+	var watch errgroup.Group
+	watch.Go(func() error { a.cancelAtClose(ctx, cancel, upgraded); return nil })
+	defer watch.Wait() //nolint:errcheck // it returns none
+	defer cancel(nil)
+	conn, err := a.o.Ports.Dial(ctx, to.claim, to.port)
+	if err != nil {
+		a.problem(r.Context(), err).write(rec)
+		return
+	}
+	defer conn.Close() //nolint:errcheck // it is over
+	client, buffered, err := rec.control.Hijack()
+	if err != nil {
+		newProblem(r.Context(), InvalidRequest, "a connection needs HTTP/1.1").write(rec)
+		return
+	}
+	defer client.Close() //nolint:errcheck // it is over
+	rec.status = http.StatusSwitchingProtocols
+	close(upgraded)
+	if _, err := fmt.Fprintf(client, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\nX-Request-Id: %s\r\n\r\n",
+		tcpProtocol, requestID(r.Context())); err != nil {
+		return
+	}
+	stop := context.AfterFunc(ctx, func() { reset(client); conn.Close() }) //nolint:errcheck // it is over
+	defer stop()
+	rec.written = splice(client, buffered.Reader, conn)
+}
+
+// splice copies between a client and a program until both directions have ended or
+// one has failed. It returns how many bytes the client got.
+func splice(client net.Conn, fromClient *bufio.Reader, program net.Conn) (written int64) {
+	var both errgroup.Group
+	end := func(err error) error {
+		if err != nil { // of one direction: the other one would not end
+			reset(client)
+			program.Close() //nolint:errcheck // it is over
+		}
+		return err
+	}
+	both.Go(func() error {
+		_, err := io.CopyBuffer(struct{ io.Writer }{program}, struct{ io.Reader }{fromClient}, make([]byte, copyBufferSize))
+		if err == nil {
+			err = closeWrite(program)
+		}
+		return end(err)
+	})
+	both.Go(func() (err error) {
+		written, err = io.CopyBuffer(struct{ io.Writer }{client}, struct{ io.Reader }{program}, make([]byte, copyBufferSize))
+		if err == nil {
+			err = closeWrite(client)
+		}
+		return end(err)
+	})
+	_ = both.Wait() // a connection that ends otherwise has shown that to both ends
+	return written
+}
+
+// reset closes a connection so that its client does not take what it got for
+// complete.
+func reset(c net.Conn) {
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // it is closed already
+	}
+	_ = c.Close()
+}

@@ -1,0 +1,215 @@
+package api_test
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/access"
+	"github.com/hostler/hostler/api"
+	"github.com/hostler/hostler/api/apitest"
+	"github.com/hostler/hostler/runtime"
+)
+
+// A download that fails after its beginning does not look complete, whatever its
+// form; one that fails before has a status.
+func TestBrokenDownloads(t *testing.T) {
+	b := newTestBackend()
+	b.PutFile("/d/f", strings.Repeat("x", 1<<20))
+	base := startServer(t, b)
+	b.Fail("content", &runtime.FileError{Reason: runtime.FileChanged, Path: "/d/f", Detail: "it became shorter"})
+	for _, query := range []string{"/d/f", "/d/f?archive=true", "/d?archive=true"} {
+		resp := sendRaw(t, base, "GET", filesURL+query, "")
+		require.Equal(t, 200, resp.StatusCode)
+		n, err := io.Copy(io.Discard, resp.Body)
+		require.Error(t, err, "%s: %d bytes", query, n)
+	}
+	b.Fail("content", nil)
+	b.PutFile("/small", "12")
+	b.Fail("content", &runtime.FileError{Reason: runtime.FileChanged, Path: "/small", Detail: "it became shorter"})
+	a := request(t, base, "GET "+filesURL+"/small", "")
+	require.Equal(t, "409 file_changed", fmt.Sprint(a.status, " ", a.body["code"]))
+	// A container that sends less than it has promised.
+	b.Fail("content", io.EOF)
+	require.Equal(t, 409, request(t, base, "GET "+filesURL+"/small", "").status)
+	resp := sendRaw(t, base, "GET", filesURL+"/d/f", "")
+	require.Equal(t, 200, resp.StatusCode)
+	_, err := io.Copy(io.Discard, resp.Body)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+}
+
+// A file of the kernel has content and no size.
+func TestDownloadOfUnknownSize(t *testing.T) {
+	b := newTestBackend()
+	base := startServer(t, b)
+	b.Files["/proc"] = apitest.File{FileInfo: runtime.FileInfo{Name: "proc", Type: runtime.TypeFile}, Content: []byte("12 34\n")}
+	a := request(t, base, "GET "+filesURL+"/proc", "")
+	require.Equal(t, "12 34\n", a.text)
+	b.Fail("content", errors.New("broken"))
+	_, err := trySend(t, base, "GET", filesURL+"/proc", "")
+	if err == nil {
+		a := sendRaw(t, base, "GET", filesURL+"/proc", "")
+		_, err = io.ReadAll(a.Body)
+	}
+	require.Error(t, err)
+}
+
+// A description has no time that JSON has no form for: one file would hide all of a
+// directory.
+func TestFilesOfTheFuture(t *testing.T) {
+	b := newTestBackend()
+	base := startServer(t, b)
+	b.PutFile("/d/f", "x")
+	f := b.Files["/d/f"]
+	f.Modified = time.Date(20000, 1, 1, 0, 0, 0, 0, time.UTC)
+	b.Files["/d/f"] = f
+	require.Len(t, request(t, base, "GET "+filesURL+"/d?list=true", "").body["items"], 1)
+	require.Equal(t, "f", request(t, base, "GET "+filesURL+"/d/f?stat=true", "").body["name"])
+	a := request(t, base, "GET "+filesURL+"/d/f", "")
+	require.Equal(t, "x", a.text)
+	require.Contains(t, a.header.Get("Hostler-File"), "0001-01-01")
+}
+
+// An archive goes out and in; a request for it may have its content type only.
+func TestArchives(t *testing.T) {
+	b := newTestBackend()
+	b.PutFile("/d/sub/f", "content")
+	base := startServer(t, b)
+	a := request(t, base, "GET "+filesURL+"/d", "", "Accept: application/x-tar")
+	require.Equal(t, 200, a.status)
+	require.Equal(t, "application/x-tar", a.header.Get("Content-Type"))
+	require.Equal(t, "attachment; filename=d.tar", a.header.Get("Content-Disposition"))
+	var names []string
+	for r := tar.NewReader(strings.NewReader(a.text)); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		require.NoError(t, err)
+		names = append(names, h.Name)
+	}
+	require.Equal(t, []string{"sub", "sub/f"}, names)
+	for _, to := range []string{"/one?archive=true", "/two"} {
+		put := request(t, base, "PUT "+filesURL+to, a.text, "application/x-tar")
+		require.Equal(t, 200, put.status, put.text)
+		require.Equal(t, "directory", put.body["type"])
+	}
+	require.Equal(t, "content", string(b.Files["/one/sub/f"].Content))
+	require.Equal(t, "content", string(b.Files["/two/sub/f"].Content))
+	require.Equal(t, 422, request(t, base, "PUT "+filesURL+"/bad", "no archive", "application/x-tar").status)
+	require.Equal(t, 404, request(t, base, "GET "+filesURL+"/none?archive=true", "").status)
+	require.Empty(t, request(t, base, "HEAD "+filesURL+"/d?archive=true", "").text)
+}
+
+// dial sends bytes on a connection of its own and returns its response.
+func dial(t *testing.T, base, text string) (net.Conn, *bufio.Reader) {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	_, err = io.WriteString(conn, strings.ReplaceAll(text, "\n", "\r\n"))
+	require.NoError(t, err)
+	return conn, bufio.NewReader(conn)
+}
+
+// A body that ends early leaves the old file. So does one that does not arrive: the
+// client has a time for each part of it.
+func TestIncompleteUploads(t *testing.T) {
+	b := newTestBackend()
+	b.PutFile("/f", "old")
+	base := startServer(t, b, func(o *api.Options) { o.UploadTimeout = 200 * time.Millisecond })
+	head := "PUT " + filesURL + "/f HTTP/1.1\nHost: localhost\n"
+	for text, want := range map[string]int{
+		head + "Content-Length: 10\n\nhalf":                                  400,
+		head + "Transfer-Encoding: chunked\n\n4\nhalf\n":                     400,
+		head + "Transfer-Encoding: chunked\n\n4\nhalf\n5\nx":                 400,
+		head + "Transfer-Encoding: chunked\n\nno number\n":                   400,
+		head + "Content-Type: application/x-tar\nContent-Length: 10\n\nhalf": 400,
+	} {
+		conn, answer := dial(t, base, text)
+		require.NoError(t, conn.(*net.TCPConn).CloseWrite())
+		resp, err := http.ReadResponse(answer, nil)
+		require.NoError(t, err, text)
+		require.Equal(t, want, resp.StatusCode, text)
+		_, answer = dial(t, base, text) // the client stays, and sends nothing
+		resp, err = http.ReadResponse(answer, nil)
+		require.NoError(t, err, text)
+		require.Contains(t, []int{400, 408}, resp.StatusCode, text)
+	}
+	require.Equal(t, "old", string(b.Files["/f"].Content))
+	for _, r := range b.Requests {
+		require.NotEqual(t, access.FileWrite, r.(apitest.FileUsed).Action)
+	}
+	// One who sends a byte at a time has no longer.
+	conn, answer := dial(t, base, head+"Content-Length: 1000000\n\n")
+	done := make(chan struct{})
+	go func() { // ends when the server closes the connection
+		defer close(done)
+		for tick := time.NewTicker(20 * time.Millisecond); ; <-tick.C {
+			if _, err := conn.Write([]byte("x")); err != nil {
+				return
+			}
+		}
+	}()
+	resp, err := http.ReadResponse(answer, nil)
+	require.NoError(t, err)
+	require.Equal(t, 408, resp.StatusCode)
+	conn.Close()
+	<-done
+	// A whole one may take longer than that after its body.
+	a := request(t, base, "PUT "+filesURL+"/f", "new")
+	require.Equal(t, 200, a.status, a.text)
+}
+
+// The body is of any size, and is not read into memory by the server itself.
+func TestLargeUpload(t *testing.T) {
+	b := newTestBackend()
+	base := startServer(t, b)
+	content := bytes.Repeat([]byte("0123456789abcdef"), 1<<18) // 4 MiB, above the limit of other bodies
+	a := request(t, base, "PUT "+filesURL+"/big?mode=600", string(content))
+	require.Equal(t, 201, a.status, a.text)
+	require.Equal(t, content, b.Files["/big"].Content)
+	require.Equal(t, float64(0o600), a.body["mode"])
+	require.Equal(t, apitest.FileUsed{FileUse: access.FileUse{Action: access.FileWrite, Path: "/big"}, Bytes: 4 << 20}, b.Requests[len(b.Requests)-1])
+	require.Equal(t, 413, request(t, base, "PUT /v1/claims/claim-alice/memory/k", string(content)).status)
+	a = request(t, base, "GET "+filesURL+"/big", "")
+	require.Equal(t, string(content), a.text)
+	require.Equal(t, apitest.FileUsed{FileUse: access.FileUse{Action: access.FileRead, Path: "/big"}, Bytes: 4 << 20}, b.Requests[len(b.Requests)-1])
+	n := len(b.Requests)
+	request(t, base, "HEAD "+filesURL+"/big", "")
+	require.Len(t, b.Requests, n, "nothing was read")
+}
+
+// A client that reads nothing holds one of the claim's transfers for the time of a
+// write, and not longer.
+func TestTransfersAreBounded(t *testing.T) {
+	b := newTestBackend()
+	b.PutFile("/big", strings.Repeat("x", 64<<20))
+	base := startServer(t, b, func(o *api.Options) { o.WriteTimeout = time.Second })
+	begin := time.Now()
+	var conns []net.Conn
+	for range 8 {
+		conn, _ := dial(t, base, "GET "+filesURL+"/big HTTP/1.1\nHost: localhost\n\n")
+		conns = append(conns, conn)
+	}
+	require.Eventually(t, func() bool {
+		a := request(t, base, "GET "+filesURL+"/big", "", "Range: bytes=0-0")
+		return a.status == 429 && a.body["code"] == "too_many_requests" && a.header.Get("Retry-After") != ""
+	}, 5*time.Second, time.Millisecond)
+	require.Equal(t, 200, request(t, base, "GET "+filesURL+"/big?stat=true", "").status, "no transfer")
+	require.Eventually(t, func() bool {
+		return request(t, base, "GET "+filesURL+"/big", "", "Range: bytes=0-0").status == 206
+	}, 20*time.Second, 20*time.Millisecond)
+	require.Greater(t, time.Since(begin), 500*time.Millisecond)
+	require.Len(t, conns, 8, fmt.Sprint("they are open: ", len(conns)))
+}
