@@ -143,6 +143,9 @@ func (rt *Runtime) RemoveFile(ctx context.Context, id string, ref runtime.FileRe
 		if err != nil {
 			return err
 		}
+		if p.parent == nil {
+			return syscall.EINVAL // the root
+		}
 		if len(p.node.children) > 0 && !recursive {
 			return syscall.ENOTEMPTY
 		}
