@@ -344,7 +344,7 @@ func TestRemove(t *testing.T) {
 		r.Path = []byte(top)
 		require.Equal(t, runtime.FileInvalid, workOnFile(t, shim.FileRemove, r).result.Reason, top)
 	}
-	mounted := shim.FileRequest{Path: []byte("/proc"), Recursive: true}
+	mounted := shim.FileRequest{Path: []byte("/proc")}
 	require.Equal(t, runtime.FileInvalid, workOnFile(t, shim.FileRemove, mounted).result.Reason, "a mount point")
 }
 
