@@ -69,6 +69,8 @@ func newCommandRun(cmd runtime.TenantCommand) (Run, error) {
 		problem = fmt.Sprintf("%.64q is no ID of a command", cmd.ID)
 	case cmd.After < 0:
 		problem = "a negative offset"
+	case cmd.Fence <= NoFence:
+		problem = "a command needs the fence of a claim"
 	}
 	if problem != "" {
 		return run, &runtime.StartError{Reason: runtime.StartBadInput, Detail: problem}
@@ -101,6 +103,9 @@ func (s *Session) EndCommand(ctx context.Context, id string, fence int64) error 
 
 // EndCommands implements runtime.Commander.EndCommands.
 func (s *Session) EndCommands(ctx context.Context, fence int64, grace time.Duration) error {
+	if fence <= NoFence {
+		return fmt.Errorf("end the commands: %w: %d is no fence", runtime.ErrStaleFence, fence)
+	}
 	grace = max(0, grace)
 	_, err := s.commandCall(ctx, "end the commands", grace+callTimeout, Request{Op: OpEndCommands, Fence: fence, Grace: grace})
 	if errors.Is(err, runtime.ErrUnsupported) {
