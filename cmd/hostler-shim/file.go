@@ -20,7 +20,7 @@ import (
 const (
 	// fileIdleTimeout is how long its pipes may be blocked. The server ends it
 	// when it is no longer needed, unless the server was killed.
-	fileIdleTimeout = 10 * time.Minute
+	fileIdleTimeout = 5 * time.Minute
 	// workingInterval is how often it reports that it works on what takes long.
 	workingInterval = 5 * time.Second
 	// maxFileDetail bounds the detail of a result, in bytes.

@@ -371,3 +371,20 @@ func TestFileTree(t *testing.T) {
 	require.Equal(t, shim.FileBadArchive, workOnFile(t, shim.FileUntar, at("/single"), "not an archive").result.Reason)
 	require.Equal(t, runtime.FileNotFound, workOnFile(t, shim.FileTar, at("/none")).result.Reason)
 }
+
+// The kernel's errors have the reasons of the contract, also where several layers
+// have wrapped them.
+func TestFileResult(t *testing.T) {
+	for errno, want := range map[unix.Errno]runtime.FileReason{
+		unix.ENOENT: runtime.FileNotFound, unix.EACCES: runtime.FileDenied, unix.EPERM: runtime.FileDenied,
+		unix.EROFS: runtime.FileReadOnly, unix.ENOSPC: runtime.FileNoSpace, unix.EDQUOT: runtime.FileNoSpace,
+		unix.ENOTDIR: runtime.FileNotDir, unix.EISDIR: runtime.FileNotRegular, unix.ENOTEMPTY: runtime.FileNotEmpty,
+		unix.ENAMETOOLONG: runtime.FileInvalid, unix.ELOOP: runtime.FileInvalid, unix.EIO: runtime.FileOtherReason,
+	} {
+		result := fileResult(fmt.Errorf("x: %w", &os.PathError{Op: "open", Path: "/root/of/it", Err: errno}))
+		require.Equal(t, shim.FileResult{Reason: want, Detail: errno.Error()}, result, "without the path on this machine")
+	}
+	long := fileResult(errors.New(strings.Repeat("\xff", 2000)))
+	require.LessOrEqual(t, len(long.Detail), 2*maxFileDetail)
+	require.Equal(t, shim.FileBadArchive, fileResult(badArchive("x")).Reason)
+}
