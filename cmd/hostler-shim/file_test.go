@@ -318,6 +318,8 @@ func TestFileRightsOfTheUser(t *testing.T) {
 	} {
 		require.Equal(t, runtime.FileDenied, asUser(t, 4321, op, at(name), "text").result.Reason, "%s %s", op, name)
 	}
+	packed := asUser(t, 4321, shim.FileTar, at("/root"))
+	require.Contains(t, packed.result.Detail, "secret", "what cannot be read is named")
 	require.Empty(t, asUser(t, 4321, shim.FileWrite, at("/sticky/own/file"), "text").result)
 	info, err := os.Stat(root + "/sticky/own/file")
 	require.NoError(t, err)
