@@ -157,17 +157,18 @@ func TestInvalidMessagesToCommand(t *testing.T) {
 func TestCommandIsKeptUntilClosed(t *testing.T) {
 	t.Parallel()
 	session, c := newCommandClient(t)
-	for _, end := range []func(a *attached){
-		func(a *attached) { a.out.Abandon() },
-		func(a *attached) {},
-	} {
-		a := c.attach(0, shell("exit 3"))
-		_, _ = a.next()
-		kind, body := a.next()
-		require.Equal(t, shim.MessageEnd, kind)
-		require.Contains(t, body, `"ExitCode":3`)
-		end(a)
-	}
+	first := c.attach(0, shell("exit 3"))
+	_, _ = first.next()
+	kind, body := first.next()
+	require.Equal(t, shim.MessageEnd, kind)
+	require.Contains(t, body, `"ExitCode":3`)
+	first.out.Abandon()
+	require.Eventually(t, func() bool {
+		all, err := session.Commands(t.Context(), 7)
+		require.NoError(t, err)
+		require.Len(t, all, 1, "its client may attach again")
+		return !all[0].Attached
+	}, 10*time.Second, time.Millisecond)
 	a := c.attach(0, nil)
 	_, _ = a.next()
 	_, _ = a.next()

@@ -15,7 +15,7 @@ import (
 // returns false if that is not permitted.
 func (c *container) attackWorker(t *testing.T, signal string) (s runtime.CommandStream, permitted bool) {
 	t.Helper()
-	if isUnsupported(t, c.Limitations.NoProcesses, "to have its shim killed") {
+	if isUnsupported(t, c.Limitations.NoProcesses || c.Limitations.NoKernel, "to have its shim killed") {
 		return nil, false
 	}
 	cmd := c.tenantCommand("kill", "shim", signal)

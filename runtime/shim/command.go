@@ -87,12 +87,22 @@ func (s *Session) Commands(ctx context.Context, fence int64) ([]runtime.CommandS
 	if len(response.Commands) > maxListedCommands {
 		return nil, fmt.Errorf("%w: it lists %d commands", runtime.ErrTainted, len(response.Commands))
 	}
-	for _, status := range response.Commands {
+	for i, status := range response.Commands {
 		if !runtime.IsRequestID(status.ID) {
 			return nil, fmt.Errorf("%w: it lists a command with the ID %.64q", runtime.ErrTainted, status.ID)
 		}
+		if status.Result != nil {
+			result := withoutOutput(*status.Result)
+			response.Commands[i].Result = &result
+		}
 	}
 	return response.Commands, nil
+}
+
+// withoutOutput returns a result with nothing of the output but its size.
+func withoutOutput(r runtime.Result) runtime.Result {
+	r.Stdout, r.Stderr = runtime.Output{Total: r.Stdout.Total}, runtime.Output{Total: r.Stderr.Total}
+	return r
 }
 
 // EndCommand implements runtime.Commander.EndCommand.

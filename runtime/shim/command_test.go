@@ -330,6 +330,7 @@ func TestCommandsListed(t *testing.T) {
 		ok     bool
 	}{
 		"none": {nil, true}, "one": {[]runtime.CommandStatus{{ID: "a"}}, true},
+		"ended":    {[]runtime.CommandStatus{{ID: "a", Result: &runtime.Result{Stderr: runtime.Output{Total: 3}}}}, true},
 		"bad ID":   {[]runtime.CommandStatus{{ID: "a/b"}}, false},
 		"too many": {make([]runtime.CommandStatus, maxListedCommands+1), false},
 	} {
