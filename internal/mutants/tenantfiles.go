@@ -103,4 +103,10 @@ var tenantFiles = []mutation{
 		f.end()`,
 		new: `		f.closed = true`,
 	},
+	{
+		desc: "a command that ends while its input is written ends init", test: "TestCommandEndsWhileInputIsWritten",
+		file: "cmd/hostler-shim/command.go",
+		old:  `c.pending[min(n, len(c.pending)):]`,
+		new:  `c.pending[n:]`,
+	},
 }
