@@ -67,6 +67,7 @@ var groups = []group{
 	{"The program in containers, and sessions with it", shims},
 	{"Rows of docs/hook-rows.md, and containers of older versions", hookRows},
 	{"What tenants do with their containers", uses},
+	{"Files of tenants", tenantFiles},
 	{"Requests from inside a container", slices.Concat(insideRequests, askedTwice)},
 	{"The description of the API, and the runtime in memory", slices.Concat(documents, fakes)},
 	{"Gates and guards", gateRows},

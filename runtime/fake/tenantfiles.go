@@ -272,7 +272,7 @@ var fileReasons = []struct {
 	{syscall.ENAMETOOLONG, runtime.FileInvalid},
 	{syscall.ELOOP, runtime.FileInvalid},
 	{syscall.EROFS, runtime.FileReadOnly},
-	{syscall.EBUSY, runtime.FileOtherReason},
+	{syscall.EBUSY, runtime.FileInvalid},
 }
 
 // convert returns the contract's error for one of the tree.
