@@ -3,7 +3,6 @@ package api
 import (
 	"net/http"
 	"net/url"
-	"path"
 	"strconv"
 	"strings"
 )
@@ -110,9 +109,10 @@ func (to portRoute) localURL(r *http.Request, given string) (string, bool) {
 	if target.Host != "" && !to.isOwn(r, target) || target.Host == "" && target.Scheme != "" {
 		return "", false
 	}
-	// Clients resolve dots that are escaped, too.
-	if clean := path.Clean("/" + target.Path); strings.TrimSuffix(target.Path, "/") != strings.TrimSuffix(clean, "/") {
-		return "", false
+	for segment := range strings.SplitSeq(target.Path, "/") {
+		if segment == "." || segment == ".." { // it was escaped: clients resolve it, too
+			return "", false
+		}
 	}
 	local := url.URL{Path: to.prefix() + target.Path, RawQuery: target.RawQuery, Fragment: target.Fragment, RawFragment: target.RawFragment}
 	if target.RawPath != "" {

@@ -175,7 +175,7 @@ func (s *server) requireLink(g tenantSession, port int) {
 func (s *server) forward(g tenantSession, port int) string {
 	t := s.t
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), program(t, "hostler"), "port-forward", g.ID, fmt.Sprintf("0:%d", port))
+	cmd := exec.Command(program(t, "hostler"), "port-forward", g.ID, fmt.Sprintf("0:%d", port))
 	cmd.Env = environment("HOSTLER_SERVER=" + s.base)
 	var errOut bytes.Buffer
 	cmd.Stderr = &errOut
