@@ -118,7 +118,8 @@ func (to portRoute) localURL(r *http.Request, given string) (string, bool) {
 	if target.RawPath != "" {
 		local.RawPath = to.prefix() + target.RawPath
 	}
-	return local.String(), true
+	text := local.String()
+	return text, !strings.HasPrefix(text, "//") // a host would follow
 }
 
 // isOwn reports whether an absolute URL is that of the program, as it sees itself.

@@ -66,6 +66,7 @@ var groups = []group{
 	{"Retries and queues", queues},
 	{"The program in containers, and sessions with it", shims},
 	{"Rows of docs/hook-rows.md, and containers of older versions", hookRows},
+	{"Ports of claims", portRows},
 	{"Requests from inside a container", slices.Concat(insideRequests, askedTwice)},
 }
 
