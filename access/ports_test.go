@@ -93,7 +93,7 @@ func TestDialRefused(t *testing.T) {
 		"claim":  {portBackend{state: claim.Releasing}, claim.ErrNotActive, 0},
 		"gate":   {portBackend{state: claim.Active, denied: denied}, denied, 0},
 		"fence":  {portBackend{state: claim.Active, failed: runtime.ErrStaleFence}, claim.ErrNotActive, 1},
-		"nobody": {portBackend{state: claim.Active, failed: runtime.ErrPortRefused}, runtime.ErrPortRefused, 1},
+		"no one": {portBackend{state: claim.Active, failed: runtime.ErrPortRefused}, runtime.ErrPortRefused, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := c.b.service()
