@@ -68,6 +68,7 @@ var groups = []group{
 	{"Rows of docs/hook-rows.md, and containers of older versions", hookRows},
 	{"What tenants do with their containers", uses},
 	{"Files of tenants", tenantFiles},
+	{"Ports of claims", portRows},
 	{"Requests from inside a container", slices.Concat(insideRequests, askedTwice)},
 	{"The description of the API, and the runtime in memory", slices.Concat(documents, fakes)},
 	{"Gates and guards", gateRows},
