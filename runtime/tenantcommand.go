@@ -95,7 +95,7 @@ type CommandStream interface {
 	// An error that is ErrUnavailable means that the connection was lost: attach
 	// again, after what was received.
 	Next() (CommandOutput, error)
-	// Acknowledge tells the container that the output before the offset will not
+	// Acknowledge confirms that the output before the offset will not
 	// be read again. The container holds the command back without that.
 	Acknowledge(offset int64) error
 	// Input sends input that begins at the offset, and returns when there is room

@@ -1,9 +1,8 @@
 package main
 
 import (
-	"errors"
-	"io"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -58,6 +57,7 @@ type tenantCommand struct {
 	ended    *shim.CommandEnd
 	endedAt  time.Time
 	forgetAt time.Time // unless something is attached
+	forget   *time.Timer
 }
 
 func newCommand(key commandKey, r *shim.CommandRequest, args []string) *tenantCommand {
@@ -99,11 +99,22 @@ func (c *tenantCommand) isRunning() bool {
 }
 
 // setReady records that the command has started, or why not.
-func (c *tenantCommand) setReady(w *commandWorker, err error) {
+func (c *tenantCommand) setReady(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.worker, c.startErr = w, err
+	c.startErr = err
 	close(c.ready)
+}
+
+// failStart records that the command could not be started, with the reason.
+func (c *tenantCommand) failStart(err error) {
+	c.mu.Lock()
+	if c.lost {
+		err = lostResponse.Error.Err()
+	}
+	c.mu.Unlock()
+	c.setReady(err)
+	close(c.done)
 }
 
 // waitRoom waits until output may be read. It returns false when the command's
@@ -235,13 +246,13 @@ func (c *tenantCommand) end(result runtime.Result, err error) {
 	c.ended = &shim.CommandEnd{}
 	if err != nil {
 		c.ended.Error = shim.NewWireError(err)
+		c.ended.Error.Detail = strings.ToValidUTF8(c.ended.Error.Detail[:min(len(c.ended.Error.Detail), maxListedArgs)], "")
 	} else {
 		result.Stdout, result.Stderr = runtime.Output{Total: c.totals[0]}, runtime.Output{Total: c.totals[1]}
 		c.ended.Result = &result
 	}
 	c.scratch, c.pending, c.worker = nil, nil, nil
 	c.endedAt = time.Now()
-	c.forgetAt = c.endedAt.Add(runtime.EndedCommandTTL)
 	c.changed.Broadcast()
 	close(c.done)
 }
@@ -259,9 +270,4 @@ func (c *tenantCommand) status() runtime.CommandStatus {
 		s.Ended, s.Result = &at, c.ended.Result
 	}
 	return s
-}
-
-// isTold reports whether a client has everything of a command that has ended.
-func (c *tenantCommand) isTold(a *attachment, err error) bool {
-	return errors.Is(err, io.EOF) && a.told && c.output.size() == 0
 }

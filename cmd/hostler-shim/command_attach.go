@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
 
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/shim"
@@ -53,22 +55,18 @@ func (c *tenantCommand) endAttachment(reason error) {
 	go respond(a.in, shim.Response{}, reason)
 }
 
-// detach ends this attachment, unless that has happened. It reports whether the
-// command may be forgotten.
-func (a *attachment) detach(reason error) (forget bool) {
+// detach ends this attachment, unless that has happened. The command may be
+// forgotten if its client has everything.
+func (a *attachment) detach(reason error) (detached, forget bool) {
 	c := a.command
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if a.over {
-		return false
+		return false, false
 	}
-	a.over, c.attached = true, nil
+	a.over, a.err, c.attached = true, reason, nil
 	c.changed.Broadcast()
-	if c.isTold(a, reason) {
-		return true
-	}
-	a.err = reason
-	return false
+	return true, errors.Is(reason, io.EOF) && a.told && c.output.size() == 0
 }
 
 // serve sends the output until the attachment ends.

@@ -33,16 +33,17 @@ type commandWorker struct {
 func (s *supervisor) runCommand(c *tenantCommand, spec shim.Run, r *shim.CommandRequest) {
 	w, err := s.startCommand(c, spec, r)
 	if err != nil {
+		s.commands.setUncertain(c, err)
 		s.commands.remove(c)
-		c.setReady(nil, err)
-		close(c.done)
+		c.failStart(err)
 		return
 	}
-	pumps := c.startStreams()
-	c.setReady(w, nil)
+	running := c.startStreams()
+	c.setReady(nil)
 	result, err := w.wait()
 	w.socket.Close() // the worker exits when it detects that
-	c.finishStreams(pumps)
+	c.finishStreams(running)
+	s.commands.setUncertain(c, err)
 	c.end(result, err)
 	s.commands.keep(c)
 }
@@ -67,8 +68,7 @@ func (s *supervisor) startCommand(c *tenantCommand, spec shim.Run, r *shim.Comma
 		return nil, err
 	}
 	w := &commandWorker{workerProcess: p, grace: spec.Grace}
-	c.setWorker(w)
-	if err := w.start(spec, r.Terminal != nil); err != nil {
+	if err := w.start(c, spec); err != nil {
 		p.socket.Close()
 		c.streams.close()
 		return nil, err
@@ -76,26 +76,17 @@ func (s *supervisor) startCommand(c *tenantCommand, spec shim.Run, r *shim.Comma
 	return w, nil
 }
 
-// setWorker makes the worker known, so that the command can be ended from now on.
-func (c *tenantCommand) setWorker(w *commandWorker) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.worker = w
-	if c.endGrace >= 0 {
-		go w.end(c.endGrace) // ends when the worker is informed, which has a timeout
-	}
-}
-
 // start has the worker start the command.
-func (w *commandWorker) start(spec shim.Run, terminal bool) error {
+func (w *commandWorker) start(c *tenantCommand, spec shim.Run) error {
 	_ = w.socket.SetReadDeadline(time.Now().Add(commandStartTimeout))
 	op := opStream
-	if terminal {
+	if c.terminal {
 		op = opTerminal
 	}
 	if err := w.send(shim.KindRequest, shim.Request{ID: 1, Op: op, Run: &spec}); err != nil {
 		return w.lostError(err)
 	}
+	c.setWorker(w)
 	f, err := shim.ReadFrame(w.socket, shim.MaxFrame)
 	if err != nil {
 		return w.lostError(err)
@@ -106,6 +97,17 @@ func (w *commandWorker) start(spec shim.Run, terminal bool) error {
 	}
 	_, err = w.result(f)
 	return err
+}
+
+// setWorker makes the worker known, which has received the command: it can be ended
+// from now on.
+func (c *tenantCommand) setWorker(w *commandWorker) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.worker = w
+	if c.endGrace >= 0 {
+		go w.end(c.endGrace) // ends when the worker is informed, which has a timeout
+	}
 }
 
 // setStarted begins the time that the command has.

@@ -72,10 +72,10 @@ func (s *supervisor) serveCommand(c *tenantCommand, in *shim.Incoming) error {
 // detach ends an attachment. A command that has ended is forgotten if its client
 // knows that and has everything.
 func (s *supervisor) detach(a *attachment, reason error) {
-	switch isEnded, _, _ := a.command.kept(); {
-	case a.detach(reason):
+	switch detached, forget := a.detach(reason); {
+	case forget:
 		s.commands.remove(a.command)
-	case isEnded:
+	case detached && !a.command.isRunning():
 		s.commands.keep(a.command)
 	}
 }
@@ -131,14 +131,13 @@ func (s *supervisor) endCommands(in *shim.Incoming) error {
 	for _, c := range running {
 		select {
 		case <-c.done:
-			err = errors.Join(err, c.endError())
 		case <-timer.C:
 			return fmt.Errorf("%w: a command does not end", runtime.ErrTainted)
 		case <-in.Closed():
 			return errSessionLost
 		}
 	}
-	return err
+	return s.commands.uncertain()
 }
 
 // endError returns an error if processes of the command may be left.

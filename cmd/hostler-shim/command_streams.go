@@ -222,7 +222,7 @@ func readFrom(fd uintptr) func(p []byte) (int, error) {
 
 func isWaiting(err error) bool { return errors.Is(err, unix.EAGAIN) }
 
-// endInput tells the command that there is no more input: a terminal by the
+// endInput ends the input of the command: that of a terminal by the
 // character for that, twice if a line is incomplete, which the first one ends.
 func (c *tenantCommand) endInput(to *os.File) {
 	if !c.terminal {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -25,7 +26,10 @@ type commands struct {
 	// mu guards the fields below. It is locked before that of a command.
 	mu     sync.Mutex
 	all    []*tenantCommand // in the order of their start
-	closed bool       // every process is being killed
+	closed bool             // every process is being killed
+	// lostErr is why processes of a command may be left, until every process was
+	// killed.
+	lostErr error
 }
 
 // open returns the command of a request, and whether it is new. A stale request for
@@ -119,7 +123,13 @@ func (s *commands) keep(c *tenantCommand) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.evict()
-	time.AfterFunc(c.setForgetAt(), func() { s.forget(c) })
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.forget != nil {
+		c.forget.Stop()
+	}
+	c.forgetAt = time.Now().Add(runtime.EndedCommandTTL)
+	c.forget = time.AfterFunc(runtime.EndedCommandTTL, func() { s.forget(c) })
 }
 
 // forget drops a command whose time has passed, unless something is attached.
@@ -161,14 +171,7 @@ func (s *commands) evict() {
 	}
 }
 
-// setForgetAt has the command forgotten when EndedCommandTTL has passed.
-func (c *tenantCommand) setForgetAt() time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.forgetAt = time.Now().Add(runtime.EndedCommandTTL)
-	return runtime.EndedCommandTTL
-}
-
+// isForgettable reports whether the time of the command has passed.
 func (c *tenantCommand) isForgettable(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -212,7 +215,27 @@ func (s *commands) markLost() (running []*tenantCommand) {
 func (s *commands) reopen() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.closed = false
+	s.closed, s.lostErr = false, nil
+}
+
+// setUncertain records an error that means that processes of a command may be left.
+func (s *commands) setUncertain(c *tenantCommand, err error) {
+	c.mu.Lock()
+	lost := c.lost // killAll proves that nothing is left
+	c.mu.Unlock()
+	if lost || !errors.Is(err, runtime.ErrTainted) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lostErr = err
+}
+
+// uncertain returns an error if processes of a command may be left.
+func (s *commands) uncertain() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lostErr
 }
 
 // reset forgets all commands, because they belong to another tenant.

@@ -49,7 +49,10 @@ var version = "dev"
 const (
 	gcPercent   = 50
 	memoryLimit = 32 << 20
-	processors  = 2 // a blocking system call may occupy one for a while
+	// initMemoryLimit is that of init: it keeps the output of commands.
+	initMemoryLimit = 160 << 20
+
+	processors = 2 // a blocking system call may occupy one for a while
 )
 
 // exitUsage and exitFailed are the exit codes of the tool. Init exits with the

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -97,6 +98,7 @@ func runInit(args []string) int {
 		return exitUsage
 	}
 	os.Unsetenv(shim.ConfigEnv)
+	debug.SetMemoryLimit(initMemoryLimit)
 	if err := becomeInit(&config); err != nil {
 		logError("start", err)
 		return exitFailed
