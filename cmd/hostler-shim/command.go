@@ -172,7 +172,7 @@ func (c *tenantCommand) feed(to *os.File) {
 		}
 		n, err := to.Write(p)
 		c.mu.Lock()
-		c.pending = c.pending[n:]
+		c.pending = c.pending[min(n, len(c.pending)):] // there is none once the command has ended
 		if err != nil {
 			c.pending, c.discardsInput = nil, true
 		}

@@ -43,9 +43,8 @@ func (c *dirCache) get(name string) (int, error) {
 	return fd, nil
 }
 
-// open opens a directory relative to its parent's handle. os.Root follows links
-// in the tree and none that lead out of it, with any kernel and whatever system
-// calls a container's engine denies.
+// open opens a directory relative to its parent's handle. It follows links in the
+// tree and none that lead out of it.
 func (c *dirCache) open(name string) (int, error) {
 	if name != "." {
 		parent, err := c.get(path.Dir(name))
@@ -57,12 +56,12 @@ func (c *dirCache) open(name string) (int, error) {
 			return fd, err
 		}
 	}
-	f, err := c.root.OpenFile(name, unix.O_PATH|unix.O_DIRECTORY, 0)
-	if err != nil {
-		return -1, err
+	root, err := handleOf(c.root)
+	if err != nil || name == "." {
+		return root, err
 	}
-	defer f.Close()
-	return unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	defer unix.Close(root)
+	return openDirBeneath(root, name)
 }
 
 // put makes fd the handle of name. It may close all other handles.
@@ -86,6 +85,15 @@ func (c *dirCache) closeAll() {
 
 // openAt opens a name directly in a directory and follows no link.
 func openAt(dir int, name string, flags int, mode uint32) (int, error) {
+	if flags&unix.O_DIRECTORY != 0 && flags&unix.O_PATH == 0 && name != "." {
+		// gVisor would follow a link: O_NOFOLLOW has no effect with O_DIRECTORY.
+		at, err := openAt(dir, name, unix.O_PATH|unix.O_DIRECTORY, 0)
+		if err != nil {
+			return -1, err
+		}
+		defer unix.Close(at)
+		dir, name = at, "."
+	}
 	for {
 		fd, err := unix.Openat(dir, name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, mode)
 		if !errors.Is(err, unix.EINTR) {

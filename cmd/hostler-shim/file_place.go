@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -15,18 +14,14 @@ import (
 )
 
 // filePlace is where a path of a request leads. With FileRequest.Within it is
-// relative to the handle of an allowed directory: os.Root resolves it one element
-// after the other and refuses to leave, whatever is exchanged concurrently.
-// Without, the kernel resolves it with the user's rights.
+// relative to the handle of an allowed directory, which openBeneath does not
+// leave. Without, the kernel resolves it with the user's rights.
 type filePlace struct {
-	path    string   // in the container, clean
-	host    string   // without allowed: the path for the kernel
-	allowed *os.Root // nil without Within
-	rel     string   // below allowed; "." is the directory itself
+	path    string // in the container, clean
+	host    string // the path for the kernel; empty with allowed
+	allowed int    // the handle of a directory
+	rel     string // below allowed; "." is the directory itself
 }
-
-// errOutside is the error for a path that leads out of the allowed directories.
-var errOutside = fileErrorf(runtime.FileOutside, "it is outside of the allowed directories")
 
 func newFilePlace(r shim.FileRequest) (filePlace, error) {
 	raw := string(r.Path)
@@ -38,16 +33,16 @@ func newFilePlace(r shim.FileRequest) (filePlace, error) {
 		p.host = filepath.Join("/", r.Root, p.path)
 		return p, nil
 	}
-	failure := errOutside
+	failure := error(fileErrorf(runtime.FileOutside, "it is not in an allowed directory"))
 	for _, within := range r.Within {
 		dir := path.Clean("/" + string(within))
 		rel, ok := relativeTo(dir, p.path)
 		if !ok {
 			continue
 		}
-		root, err := openAllowedDir(filepath.Join("/", r.Root), dir)
+		handle, err := openAllowedDir(filepath.Join("/", r.Root), dir)
 		if err == nil {
-			p.allowed, p.rel = root, rel
+			p.allowed, p.rel = handle, rel
 			return p, nil
 		}
 		failure = err
@@ -67,32 +62,31 @@ func relativeTo(dir, name string) (string, bool) {
 // openAllowedDir opens an allowed directory. It follows no link, also not in the
 // middle of the path: a tenant may have replaced an element by a link to what is
 // not allowed.
-func openAllowedDir(root, dir string) (*os.Root, error) {
+func openAllowedDir(root, dir string) (int, error) {
 	allowed, err := openDir(root, dir)
 	switch {
 	case errors.Is(err, runtime.ErrBadArchive):
-		return nil, fileErrorf(runtime.FileOutside, "the allowed directory is a link, or below one")
+		return -1, fileErrorf(runtime.FileOutside, "the allowed directory is a link, or below one")
 	case errors.Is(err, runtime.ErrFileNotFound):
-		return nil, unix.ENOENT
+		return -1, unix.ENOENT
+	case err != nil:
+		return -1, err
 	}
-	return allowed, err
+	defer allowed.Close()
+	return handleOf(allowed)
 }
 
-// open opens the file itself. It follows links.
-func (p filePlace) open(flags int) (int, error) {
-	if p.allowed != nil {
-		return openInRoot(p.allowed, p.rel, flags)
+// handle opens the file itself, for path lookups. It follows links.
+func (p filePlace) handle() (int, error) {
+	if p.host == "" {
+		return openBeneath(p.allowed, p.rel)
 	}
-	return openPath(p.host, flags)
+	return openPath(p.host, unix.O_PATH)
 }
 
-// openRegular opens a regular file for reading, and never waits for anything that
-// is not one.
-func (p filePlace) openRegular() (int, error) {
-	if p.allowed != nil {
-		return openInRoot(p.allowed, p.rel, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
-	}
-	at, err := openPath(p.host, unix.O_PATH) // opening a device may have side effects
+// open opens a file of a type, and never waits for anything of another type.
+func (p filePlace) open(kind uint32, flags int, other error) (int, error) {
+	at, err := p.handle() // opening a device or a pipe may have side effects
 	if err != nil {
 		return -1, err
 	}
@@ -101,10 +95,10 @@ func (p filePlace) openRegular() (int, error) {
 	if err := unix.Fstat(at, &st); err != nil {
 		return -1, err
 	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return -1, errNotRegular
+	if st.Mode&unix.S_IFMT != kind {
+		return -1, other
 	}
-	return openPath(fdPath(at), unix.O_RDONLY|unix.O_NONBLOCK)
+	return openPath(fdPath(at), flags|unix.O_NONBLOCK)
 }
 
 var errNotRegular = fileErrorf(runtime.FileNotRegular, "it is not a regular file")
@@ -112,10 +106,9 @@ var errNotRegular = fileErrorf(runtime.FileNotRegular, "it is not a regular file
 // parent opens the directory that the file is in, for path lookups, and returns the
 // file's name in it. An operation on that name follows no link.
 func (p filePlace) parent() (dir int, base string, err error) {
-	if p.allowed != nil {
-		base = path.Base(p.rel)
-		dir, err = openInRoot(p.allowed, path.Dir(p.rel), unix.O_PATH|unix.O_DIRECTORY)
-		return dir, base, err
+	if p.host == "" {
+		dir, err = openDirBeneath(p.allowed, path.Dir(p.rel))
+		return dir, path.Base(p.rel), err
 	}
 	if p.path == "/" {
 		dir, err = openPath(p.host, unix.O_PATH|unix.O_DIRECTORY)
@@ -127,50 +120,22 @@ func (p filePlace) parent() (dir int, base string, err error) {
 
 // isTop reports whether the path is the top of what may be worked on, which
 // cannot be replaced or removed.
-func (p filePlace) isTop() bool { return p.path == "/" || p.allowed != nil && p.rel == "." }
+func (p filePlace) isTop() bool { return p.path == "/" || p.host == "" && p.rel == "." }
 
 // makeDirs creates a directory of the path and those above it.
 func (p filePlace) makeDirs(parentOnly bool) error {
-	if p.allowed != nil {
+	if p.host == "" {
 		rel := p.rel
 		if parentOnly {
 			rel = path.Dir(rel)
 		}
-		return outsideError(p.allowed.MkdirAll(rel, 0o755))
+		return makeDirsBeneath(p.allowed, rel)
 	}
 	host := p.host
 	if parentOnly {
 		host = path.Dir(host)
 	}
 	return os.MkdirAll(host, 0o755)
-}
-
-// openInRoot opens a file below a directory, and returns a handle that is not
-// os.Root's.
-func openInRoot(root *os.Root, name string, flags int) (int, error) {
-	f, err := root.OpenFile(name, flags, 0)
-	if err != nil {
-		return -1, outsideError(err)
-	}
-	defer f.Close()
-	conn, err := f.SyscallConn()
-	if err != nil {
-		return -1, err
-	}
-	fd := -1
-	var dupErr error
-	err = conn.Control(func(of uintptr) { fd, dupErr = unix.FcntlInt(of, unix.F_DUPFD_CLOEXEC, 0) })
-	return fd, errors.Join(err, dupErr)
-}
-
-// outsideError converts the error of os.Root for a path that leads outside, which
-// is the only one without an errno.
-func outsideError(err error) error {
-	var errno unix.Errno
-	if err == nil || errors.As(err, &errno) || errors.Is(err, fs.ErrClosed) {
-		return err
-	}
-	return errOutside
 }
 
 func openPath(name string, flags int) (int, error) {

@@ -68,7 +68,7 @@ func newFileEntry(name string, st *unix.Stat_t) shim.FileEntry {
 // described is omitted, and others take its place: a list that is shorter than the
 // limit has all.
 func (w *fileWorker) list() error {
-	fd, err := w.place.open(unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NONBLOCK)
+	fd, err := w.place.open(unix.S_IFDIR, unix.O_RDONLY|unix.O_DIRECTORY, unix.ENOTDIR)
 	if err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ var computedFilesystems = []int64{
 
 // read prints a file.
 func (w *fileWorker) read() error {
-	fd, err := w.place.openRegular()
+	fd, err := w.place.open(unix.S_IFREG, unix.O_RDONLY, errNotRegular)
 	if err != nil {
 		return err
 	}
@@ -155,9 +155,6 @@ func (w *fileWorker) read() error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return err
-	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return errNotRegular
 	}
 	entry := newFileEntry(path.Base(w.place.path), &st)
 	var content io.ReaderAt = fileAt(fd)

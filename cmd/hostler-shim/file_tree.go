@@ -58,7 +58,7 @@ func (w *fileWorker) untar() error {
 
 // openTree opens a directory. It follows links.
 func (w *fileWorker) openTree() (*os.Root, error) {
-	fd, err := w.place.open(unix.O_PATH | unix.O_DIRECTORY)
+	fd, err := w.place.open(unix.S_IFDIR, unix.O_PATH|unix.O_DIRECTORY, unix.ENOTDIR)
 	if err != nil {
 		return nil, err
 	}

@@ -212,8 +212,14 @@ func fileTrees(t *testing.T, c *container) {
 	require.Equal(t, map[string]string{"file": "text"}, c.readTree(t, "/data/tree/new/dir/file"), "a single file")
 
 	c.mustExec(t, "mkdir", "tree/jail", "755")
+	// An element of a link's target that is itself a link does not lead out either.
+	chain := []archiveEntry{
+		{"up", tar.TypeSymlink, 0o777, "../new"}, {"chain", tar.TypeSymlink, 0o777, "up/dir"}, {"chain/f", tar.TypeReg, 0o644, "x"},
+	}
+	require.ErrorIs(t, c.rt.CopyIn(t.Context(), c.id, "/data/tree/jail", 0, pack(t, chain...)), runtime.ErrBadArchive)
 	for name, bad := range map[string]io.Reader{
-		"upwards": pack(t, archiveEntry{"../f", tar.TypeReg, 0o644, "x"}),
+		"through a chain of links": pack(t, chain...),
+		"upwards":                  pack(t, archiveEntry{"../f", tar.TypeReg, 0o644, "x"}),
 		"through a link": pack(t, archiveEntry{"out", tar.TypeSymlink, 0o777, "../new"},
 			archiveEntry{"out/f", tar.TypeReg, 0o644, "x"}),
 		"cut off": bytes.NewReader(pack(t, archiveEntry{"f", tar.TypeReg, 0o644, strings.Repeat("x", 2000)}).Bytes()[:1500]),
