@@ -188,19 +188,19 @@ func (g tenantSession) requireDenied() {
 	if g.s.rt.name() == "process" {
 		return
 	}
-	g.rootBox("write", "/state/secret", "secret")
-	g.rootBox("chmod", "/state/secret", "600")
-	require.True(t, g.box("link", "secret", "/state/alias").OK())
-	for _, name := range []string{"/state/secret", "/state/alias", "/proc/self/root/state/secret", "/proc/1/root/state/secret", "/proc/1/environ"} {
+	g.rootBox("write", "/tmp/secret", "secret")
+	g.rootBox("chmod", "/tmp/secret", "600")
+	require.True(t, g.box("link", "secret", "/tmp/alias").OK())
+	for _, name := range []string{"/tmp/secret", "/tmp/alias", "/proc/self/root/tmp/secret", "/proc/1/root/tmp/secret", "/proc/1/environ"} {
 		_, err := g.s.OpenFile(t.Context(), g.ID, name, client.FileRange{})
 		require.Equal(t, client.CodeFileDenied, refusal(err), name)
 	}
-	info, err := g.s.StatFile(t.Context(), g.ID, "/state/alias")
+	info, err := g.s.StatFile(t.Context(), g.ID, "/tmp/alias")
 	require.NoError(t, err)
 	require.Equal(t, "secret", info.Target)
 	_, err = g.s.WriteFile(t.Context(), g.ID, "/box", 0o755, strings.NewReader("x"))
 	require.Contains(t, []client.Code{client.CodeFileDenied, client.CodeReadOnly}, refusal(err))
-	g.rootBox("remove", "/state/secret")
+	g.rootBox("remove", "/tmp/secret")
 }
 
 // requireCopies copies a directory in and out with the command line.
