@@ -274,7 +274,7 @@ func TestStalledTransfers(t *testing.T) {
 		s := stub.service()
 		_, content, err := s.ReadFile(t.Context(), "claim", "/f", nil)
 		require.NoError(t, err)
-		time.Sleep(10 * transferIdleLimit)
+		<-time.After(10 * transferIdleLimit)
 		begin := time.Now()
 		_, err = content.Read(make([]byte, 1))
 		require.ErrorIs(t, err, errTransferStall)
@@ -288,13 +288,13 @@ func TestStalledTransfers(t *testing.T) {
 
 		stub.content = nil
 		slow := readerFunc(func([]byte) (int, error) {
-			time.Sleep(10 * transferIdleLimit)
+			<-time.After(10 * transferIdleLimit)
 			return 0, io.EOF
 		})
 		_, _, err = s.WriteFile(t.Context(), "claim", "/f", 0o644, slow)
 		require.NoError(t, err)
 		endless := readerFunc(func(p []byte) (int, error) {
-			time.Sleep(transferIdleLimit / 2)
+			<-time.After(transferIdleLimit / 2)
 			return 1, t.Context().Err()
 		})
 		stub.content = func(ctx context.Context) io.Reader {
