@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -26,11 +27,13 @@ type fileStub struct {
 	runtime.Ports
 	openGates
 	noUses
-	refuse  error              // of the gate
-	within  []string           // of the gate
-	infos   []runtime.FileInfo // of ReadFile, one after the other; the last one stays
-	content func(ctx context.Context) io.Reader
-	err     error // of the container
+	refuse   error              // of the gate
+	within   []string           // of the gate
+	infos    []runtime.FileInfo // of ReadFile, one after the other; the last one stays
+	content  func(ctx context.Context) io.Reader
+	err      error // of the container
+	releases bool  // the claim is released while the container is called
+	released bool
 
 	gated FileUse
 	ref   runtime.FileRef
@@ -44,7 +47,7 @@ func (s *fileStub) service() *Service {
 }
 
 func (s *fileStub) Claim(_ context.Context, id string) (claim.Claim, error) {
-	if id == "ended" {
+	if id == "ended" || s.released {
 		return claim.Claim{ID: id, State: claim.Released}, nil
 	}
 	return claim.Claim{ID: id, State: claim.Active, Container: "box", ContainerFence: 7}, nil
@@ -66,6 +69,7 @@ func (s *fileStub) File(_ context.Context, _ Grant, f FileUse) ([]string, error)
 func (s *fileStub) FileUsed(_ Grant, f FileUse, n int64) { s.used, s.bytes = append(s.used, f), n }
 
 func (s *fileStub) called(ref runtime.FileRef) error {
+	s.released = s.releases
 	s.calls++
 	s.ref = ref
 	return s.err
@@ -191,8 +195,24 @@ func TestFileUses(t *testing.T) {
 			for range 100 {
 				require.ErrorIs(t, use(t.Context(), s, "claim", "/f"), claim.ErrNotActive)
 			}
+			stub.err = runtime.ErrTooManyCommands
+			require.ErrorIs(t, use(t.Context(), s, "claim", "/f"), ErrTooManyTransfers)
+			stub.err = fmt.Errorf("in the container box: %w", &runtime.FileError{Reason: runtime.FileDenied, Path: "/f", Detail: "why"})
+			require.EqualError(t, use(t.Context(), s, "claim", "/f"), "/f: why")
 			require.Empty(t, stub.used)
 		})
+	}
+}
+
+// A use that the release of its claim has ended has an error that says so.
+func TestReleaseEndsFileUses(t *testing.T) {
+	for name, use := range fileUses {
+		for _, err := range []error{runtime.ErrUnknownRun, &runtime.FileError{Reason: runtime.FileOtherReason, Detail: "the program was ended"}} {
+			stub := &fileStub{err: err}
+			require.ErrorIs(t, use(t.Context(), stub.service(), "claim", "/f"), err, name)
+			stub.releases = true
+			require.ErrorIs(t, use(t.Context(), stub.service(), "claim", "/f"), claim.ErrNotActive, name)
+		}
 	}
 }
 

@@ -102,8 +102,7 @@ func TestFiles(t *testing.T) {
 		require.NoError(t, s.RemoveFile(ctx, g.ID, "/state/many", true))
 		_, err = s.StatFile(ctx, g.ID, "/state/many")
 		require.Equal(t, client.CodeFileNotFound, refusal(err))
-		_, err = s.Release(ctx, g.ID, false)
-		require.NoError(t, err)
+		g.requireReleaseEndsUpload()
 		_, err = s.StatFile(ctx, g.ID, "/state")
 		require.Equal(t, client.CodeClaimNotActive, refusal(err))
 		_, err = s.WriteFile(ctx, g.ID, "/state/late", 0o644, strings.NewReader("x"))
@@ -112,6 +111,28 @@ func TestFiles(t *testing.T) {
 		s.deleteWorkload("files")
 		s.requireNothingLeft()
 	})
+}
+
+// requireReleaseEndsUpload releases the claim while an upload waits for its client.
+func (g tenantSession) requireReleaseEndsUpload() {
+	t := g.s.t
+	t.Helper()
+	content, client := io.Pipe()
+	defer client.Close()
+	uploaded := make(chan error, 1)
+	go func() { // ends with the upload
+		_, err := g.s.WriteFile(t.Context(), g.ID, "/state/late", 0o644, content)
+		content.CloseWithError(io.ErrClosedPipe)
+		uploaded <- err
+	}()
+	_, err := client.Write(bytes.Repeat([]byte("x"), 1<<20))
+	require.NoError(t, err)
+	_, err = g.s.Release(t.Context(), g.ID, false)
+	require.NoError(t, err)
+	for err == nil { // the client learns of it when it sends
+		_, err = client.Write(bytes.Repeat([]byte("x"), 1<<20))
+	}
+	require.Error(t, <-uploaded)
 }
 
 // requireRange compares a range of the file that TestFiles has written.

@@ -7,7 +7,7 @@ var fileUses = []mutation{
 		desc: "a file is used without its gate's directories", test: "TestFileUses",
 		file: "access/files.go",
 		old:  `Within: within, Fence: g.Fence()}`,
-		new:  `Fence: g.Fence()}`,
+		new:  `Within: within[:0], Fence: g.Fence()}`,
 	},
 	{
 		desc: "a file is used whatever its claim's fence is", test: "TestFileUses",
@@ -31,6 +31,12 @@ var fileUses = []mutation{
 		file: "access/files.go",
 		old:  `slices.Contains(strings.Split(name, "/"), "..")`,
 		new:  `slices.Contains(strings.Split(name, "/"), "...")`,
+	},
+	{
+		desc: "a use that a release has ended has another error", test: "TestReleaseEndsFileUses",
+		file: "access/files.go",
+		old:  `claimErr == nil && c.State != claim.Active:`,
+		new:  `claimErr != nil && c.State != claim.Active:`,
 	},
 	{
 		desc: "a claim takes all transfers of the server", test: "TestTransferBounds",
