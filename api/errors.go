@@ -299,14 +299,8 @@ func (a *API) classify(err error, p *Problem) Code {
 		p.Dropped, p.retry = limit.Dropped, limit.RetryAfter
 		return RateLimited
 	}
-	if file, ok := errors.AsType[*runtime.FileError](err); ok {
-		return fileCode(file)
-	}
-	if _, ok := errors.AsType[*access.DeniedError](err); ok {
-		return DeniedByHook
-	}
-	if _, ok := errors.AsType[*runtime.StartError](err); ok {
-		return StartFailed
+	if code, ok := codeOfType(err); ok {
+		return code
 	}
 	for _, row := range errorCodes {
 		if errors.Is(err, row.err) {
@@ -317,6 +311,18 @@ func (a *API) classify(err error, p *Problem) Code {
 		}
 	}
 	return Internal
+}
+
+// codeOfType returns the code of an error of a type, whose fields are not shown.
+func codeOfType(err error) (Code, bool) {
+	if file, ok := errors.AsType[*runtime.FileError](err); ok {
+		return fileCode(file), true
+	}
+	if _, ok := errors.AsType[*access.DeniedError](err); ok {
+		return DeniedByHook, true
+	}
+	_, ok := errors.AsType[*runtime.StartError](err)
+	return StartFailed, ok
 }
 
 // storageUnavailable returns the error of Options.StorageUnavailable that

@@ -84,7 +84,7 @@ var fileUses = []mutation{
 	if err == io.EOF {`,
 	},
 	{
-		desc: "a client that sends a byte at a time holds a transfer", test: "TestIncompleteUploads",
+		desc: "a client that sends a byte at a time holds a transfer", test: "TestSlowUpload",
 		file: "api/upload.go",
 		old: `	u.left -= time.Since(begin)
 `,
