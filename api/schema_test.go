@@ -54,6 +54,13 @@ func TestResponsesMatchDocument(t *testing.T) {
 		check("/v1/claims/{id=claim-alice}/memory", "GET", "")
 		check(memory, "DELETE", "")
 	}
+	file := "/v1/claims/{id=claim-alice}/files/{path}" // its name has braces
+	check(file, "PUT", "content")
+	check(file, "PUT", "content")
+	check(file+"?stat=true", "GET", "")
+	check(file+"?list=true", "GET", "")
+	check("/v1/claims/{id=claim-alice}/files/{path}?archive=true&list=true", "GET", "")
+	check("/v1/claims/{id=claim-bob}/files/{path}", "DELETE", "")
 	check("/v1/claims/{id=claim-carol}/release", "POST", "")
 	check("/v1/pools/{workload}/scale", "POST", `{"min_idle":1}`)
 	check("/v1/pools/{workload}/drain", "POST", "")
