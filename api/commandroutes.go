@@ -49,6 +49,8 @@ func describeCommands(doc *huma.OpenAPI) {
 	exec["200"].Content = map[string]*huma.MediaType{"application/json": {
 		Schema: &huma.Schema{AnyOf: []*huma.Schema{completed["application/json"].Schema, command}},
 	}}
+	// Also for the requests: input may end without more of it.
+	doc.Paths[execPath+"/{command}/input"].Post.RequestBody.Required = false
 	line := schema(CommandLine{}, "CommandLine")["application/json"]
 	output := doc.Paths[execPath+"/{command}/output"].Get.Responses["200"]
 	output.Content = map[string]*huma.MediaType{typeNDJSON: line}
