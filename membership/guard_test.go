@@ -20,6 +20,7 @@ import (
 var reads = map[string]bool{
 	"Check": true, "Protocols": true, "Status": true, "List": true, "Logs": true, "Watch": true,
 	"WaitResult": true, "CopyOut": true, "LastModified": true,
+	"Commands": true, "StatFile": true, "ListFiles": true, "ReadFile": true, "ReadTree": true,
 }
 
 // A server without a lease changes nothing on the engine, by any method.

@@ -59,6 +59,7 @@ func (s *supervisor) startAfterKill() error {
 	s.hasExited, s.mainFence = false, s.fence.current
 	s.sessions.setQuiet(false)
 	s.workers.reopen()
+	s.commands.reopen()
 	if err := s.startMain(); err != nil {
 		time.AfterFunc(startErrorLinger, s.exitStartFailed)
 		return err
@@ -74,9 +75,10 @@ func (s *supervisor) killAll() error {
 	s.waitsForStart = false
 	s.main.set(shim.MainStopped, 0, nil)
 	unfinished := s.runs.markLost()
+	commands := s.commands.markLost()
 	s.workers.closeAll()
 	sweep := proctree.Sweeper{Targets: s.otherProcesses, IsGone: func(interval time.Duration) bool {
-		return s.noOtherProcesses(interval) && allDone(unfinished, interval)
+		return s.noOtherProcesses(interval) && allDone(doneOf(unfinished, commands), interval)
 	}}
 	if !sweep.Kill(shim.KillTimeout) {
 		return fmt.Errorf("%w: processes survived SIGKILL", runtime.ErrTainted)
@@ -88,13 +90,24 @@ func (s *supervisor) killAll() error {
 	return nil
 }
 
-// allDone reports whether every run is done. It waits at most timeout.
-func allDone(unfinished []*run, timeout time.Duration) bool {
+// doneOf returns the channels that are closed when these are over.
+func doneOf(runs []*run, commands []*tenantCommand) (all []<-chan struct{}) {
+	for _, r := range runs {
+		all = append(all, r.done)
+	}
+	for _, c := range commands {
+		all = append(all, c.done)
+	}
+	return all
+}
+
+// allDone reports whether every channel is closed. It waits at most timeout.
+func allDone(channels []<-chan struct{}, timeout time.Duration) bool {
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
-	for _, r := range unfinished {
+	for _, done := range channels {
 		select {
-		case <-r.done:
+		case <-done:
 		case <-timer.C:
 			return false
 		}

@@ -22,11 +22,17 @@ type job struct {
 	oom    oomCounter
 	output *outputLimit
 
+	inherited bool   // its streams are those that this process has inherited
+	terminal  bool   // they are a terminal
+	onStart   func() // called when it has started, if its streams are inherited
+
 	leaderPID    int
 	started      time.Time
 	leaderExited chan struct{}   // closed when the leader has exited
 	status       unix.WaitStatus // of the leader, once leaderExited is closed
 	allReaped    chan struct{}   // closed when no child is left
+
+	hurry chan struct{} // has a token when grace has become shorter
 
 	// reapMu guards the fields below. It is held while the leader is reaped, so
 	// that while a caller holds it and reaped is false, the PID still belongs to
@@ -35,12 +41,15 @@ type job struct {
 	reaped     bool
 	isKilling  bool          // this process sends SIGKILL
 	sawSIGKILL bool          // a process was ended by SIGKILL before that
+	grace      time.Duration // see end
 	cpuTime    time.Duration // of the leader with its children, if SIGKILL has ended it before that
 }
 
 func newJob(spec shim.Run, oom oomCounter) *job {
 	return &job{
 		spec:         spec,
+		grace:        spec.Grace,
+		hurry:        make(chan struct{}, 1),
 		oom:          oom,
 		output:       newOutputLimit(spec.Limits.Output),
 		cancelled:    make(chan struct{}),
@@ -63,10 +72,13 @@ func (j *job) run() (runtime.Result, error) {
 	go j.reap() // ends when no child is left
 	var result runtime.Result
 	ok := j.wait(&result)
-	streams.finish()
 	result.Duration = time.Since(j.started)
-	result.Stdout = streams.out.capture.Output()
-	result.Stderr = streams.err.capture.Output()
+	if !j.inherited {
+		streams.finish()
+		result.Duration = time.Since(j.started)
+		result.Stdout = streams.out.capture.Output()
+		result.Stderr = streams.err.capture.Output()
+	}
 	j.explain(&result, func() bool {
 		after, ok := j.oom.read()
 		return counted && ok && after > kills
@@ -102,6 +114,10 @@ func (j *job) start() (streams, error) {
 	// up this worker.
 	l.startTimeout = min(startTimeout, j.spec.Timeout+j.spec.Grace+shim.KillTimeout)
 	l.env = mergeEnv(os.Environ(), j.spec.Environment, as.home)
+	if j.inherited {
+		l.startTimeout = startTimeout
+		return streams{}, j.startInherited(l)
+	}
 	if len(j.spec.Script) > 0 {
 		if l.script, err = openScript(j.spec.Script); err != nil {
 			return streams{}, err
@@ -160,13 +176,17 @@ func closeAll(files ...*os.File) {
 // wait waits for the command and its descendants to exit. It returns false if a
 // process cannot be killed.
 func (j *job) wait(result *runtime.Result) bool {
-	timeout := time.NewTimer(time.Until(j.started.Add(j.spec.Timeout)))
-	defer timeout.Stop()
+	var timedOut <-chan time.Time // never, without a timeout
+	if j.spec.Timeout > 0 {
+		timeout := time.NewTimer(time.Until(j.started.Add(j.spec.Timeout)))
+		defer timeout.Stop()
+		timedOut = timeout.C
+	}
 	var ok bool
 	select {
 	case <-j.leaderExited:
 		ok = j.killLeftovers(result)
-	case <-timeout.C:
+	case <-timedOut:
 		result.TimedOut = true
 		ok = j.stop(result)
 	case <-j.output.exceeded:
@@ -202,10 +222,13 @@ const reapGrace = 2 * time.Millisecond
 // stop asks all processes to exit, and kills those that have not exited after
 // the grace period. Without a grace period it kills all at once.
 func (j *job) stop(result *runtime.Result) bool {
-	if j.spec.Grace > 0 {
+	j.reapMu.Lock()
+	grace := j.grace
+	j.reapMu.Unlock()
+	if grace > 0 {
 		j.terminate()
 	}
-	if j.waitReaped(j.spec.Grace) {
+	if j.waitGrace() {
 		return true
 	}
 	result.Killed = true

@@ -29,7 +29,9 @@ type launch struct {
 	files   [3]int   // descriptors for stdin, stdout and stderr
 	script  *os.File // what the program reads as shim.ScriptPath; nil for none
 	session bool     // a new session, not just a new process group
-	limits  runtime.ProcessLimits
+	// terminal makes stdin the terminal of the new session.
+	terminal bool
+	limits   runtime.ProcessLimits
 
 	startTimeout time.Duration // of a start helper; 0 for startTimeout
 }
@@ -59,13 +61,19 @@ func (l launch) start() (int, error) {
 	return pid, err
 }
 
-// chownPipes gives the pipes among the program's files to its user. A pipe
-// belongs to its creator, and a program must be able to open /dev/stdout again.
+// chownPipes gives the pipes and the terminal among the program's files to its user.
+// They belong to their creator, and a program must be able to open /dev/stdout again.
 // Other files keep their owner: everyone can use /dev/null.
 func (l launch) chownPipes() {
 	for _, fd := range l.files {
 		var st unix.Stat_t
-		if unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFIFO {
+		if unix.Fstat(fd, &st) != nil {
+			continue
+		}
+		switch isPipe := st.Mode&unix.S_IFMT == unix.S_IFIFO; {
+		case l.terminal && isTerminal(fd):
+			_ = unix.Fchown(fd, l.as.uid, -1) // it keeps the group of terminals
+		case isPipe:
 			_ = unix.Fchown(fd, l.as.uid, l.as.gid) // a pipe of another owner remains unchanged
 		}
 	}
@@ -154,12 +162,18 @@ func (l launch) fork() (int, error) {
 	}
 	pid, err := syscall.ForkExec(path, l.args, &syscall.ProcAttr{
 		Dir: l.dir, Env: l.env, Files: l.descriptors(),
-		Sys: &syscall.SysProcAttr{Setpgid: !l.session, Setsid: l.session},
+		Sys: l.attributes(),
 	})
 	if err != nil {
 		return 0, execError(l.args[0], path, err)
 	}
 	return pid, nil
+}
+
+// attributes returns the session and the process group of the program. A terminal is
+// its stdin.
+func (l launch) attributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: !l.session, Setsid: l.session, Setctty: l.terminal}
 }
 
 // descriptors returns the descriptors of the program, from 0, and those that are

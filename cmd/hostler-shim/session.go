@@ -103,12 +103,16 @@ func (c *session) handle(in *shim.Incoming) error {
 // requestHandlers are the handlers of requests that do not change the container
 // as a whole.
 var requestHandlers = map[shim.Op]func(c *session, in *shim.Incoming) error{
-	shim.OpRun:        (*session).handleRun,
-	shim.OpServe:      (*session).handleServe, // from RequestsVersion on
-	shim.OpTar:        (*session).handleTransfer,
-	shim.OpUntar:      (*session).handleTransfer,
-	shim.OpDial:       (*session).handleDial,
-	shim.OpClosePorts: (*session).handleClosePorts,
+	shim.OpRun:         (*session).handleRun,
+	shim.OpServe:       (*session).handleServe, // from RequestsVersion on
+	shim.OpTar:         (*session).handleTransfer,
+	shim.OpUntar:       (*session).handleTransfer,
+	shim.OpDial:        (*session).handleDial,
+	shim.OpClosePorts:  (*session).handleClosePorts,
+	shim.OpCommand:     (*session).handleCommand,
+	shim.OpCommands:    (*session).handleCommands,
+	shim.OpEndCommand:  (*session).handleEndCommand,
+	shim.OpEndCommands: (*session).handleEndCommands,
 	// These goroutines end with what they wait for, or with the session.
 	shim.OpWaitResult:   func(c *session, in *shim.Incoming) error { go c.handleWaitResult(in); return nil },
 	shim.OpHalt:         func(c *session, in *shim.Incoming) error { go c.handleHalt(in); return nil },

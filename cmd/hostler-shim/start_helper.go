@@ -47,7 +47,7 @@ func (l launch) startByHelper() (int, error) {
 	pid, err := syscall.ForkExec("/proc/self/exe", []string{"hostler-shim", "start"}, &syscall.ProcAttr{
 		Dir: "/", Env: []string{},
 		Files: l.descriptors(theirs),
-		Sys:   &syscall.SysProcAttr{Setpgid: !l.session, Setsid: l.session},
+		Sys:   l.attributes(),
 	})
 	unix.Close(theirs)
 	if err != nil {

@@ -46,6 +46,7 @@ type supervisor struct {
 	reaper   *reaper
 	workers  *workers
 	runs     *runs
+	commands *commands
 	sessions *sessions
 	asks     *asks
 	ports    *ports
@@ -199,6 +200,7 @@ func newSupervisor(config shim.Config) *supervisor {
 	}
 	s.workers = &workers{reaper: s.reaper, env: s.env, defaultUser: config.User, hostProcess: config.HostProcess, slots: make(chan struct{}, maxRuns)}
 	s.asks, s.ports = newAsks(&s.admitted), newPorts(s.admit)
+	s.commands = &commands{admit: s.admit}
 	s.sessions, s.transfers = newSessions(os.Geteuid() == shim.UID), make(chan struct{}, maxTransfers)
 	return s
 }
@@ -257,6 +259,7 @@ var exitOnce sync.Once
 func (s *supervisor) exit(code int) {
 	exitOnce.Do(func() {
 		s.runs.markLost() // before their workers are killed
+		s.commands.markLost()
 		if s.config.HostProcess && !proctree.KillDescendants(os.Getpid(), shim.KillTimeout) {
 			logError("exit", fmt.Errorf("processes survived SIGKILL"))
 		}

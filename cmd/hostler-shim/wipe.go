@@ -23,6 +23,7 @@ func (s *supervisor) wipe(marks []string) error {
 		s.sessions.endUntrusted()
 	}
 	s.runs.reset()
+	s.commands.reset()
 	if err := s.wipeAndCompare(); err != nil {
 		if errors.Is(err, runtime.ErrWipeUnverified) {
 			return err

@@ -35,6 +35,7 @@ func runWorker(args []string) int {
 		return exitFailed
 	}
 	unix.CloseOnExec(workerSocket)
+	closeOnExecInherited()
 	if err := unix.SetNonblock(workerSocket, true); err != nil {
 		logError("open the socket to init", err)
 		return exitFailed
@@ -73,13 +74,23 @@ func (w *worker) serve() error {
 		if err != nil {
 			return err
 		}
+		if handle, ok := messageHandlers[f.Kind]; ok {
+			if err := w.handle(f, handle); err != nil {
+				return err
+			}
+			continue
+		}
 		request, err := shim.Decode[shim.Request](f, shim.KindRequest)
 		if err != nil {
 			return err
 		}
+		terminal, streams := streamOps[request.Op]
 		switch {
+		case streams && request.Run != nil:
+			started := func() { w.write(shim.KindProgress, shim.Progress{ID: request.ID, State: shim.ProgressStarted}) }
+			w.startJob(request.ID, newStreamJob(*request.Run, w.oom, terminal, started))
 		case request.Op == shim.OpRun && request.Run != nil:
-			w.startJob(request.ID, *request.Run)
+			w.startJob(request.ID, newJob(*request.Run, w.oom))
 		case request.Op == shim.OpCancel:
 			w.cancel()
 		default:
@@ -89,12 +100,11 @@ func (w *worker) serve() error {
 }
 
 // startJob runs a command and responds when it has ended.
-func (w *worker) startJob(id uint64, run shim.Run) {
-	j := newJob(run, w.oom)
+func (w *worker) startJob(id uint64, j *job) {
 	w.mu.Lock()
 	w.current = j
 	w.mu.Unlock()
-	go func() { // ends with the command, which has a timeout
+	go func() { // ends with the command
 		response := shim.Response{ID: id}
 		result, err := j.run()
 		if err != nil {
@@ -102,12 +112,28 @@ func (w *worker) startJob(id uint64, run shim.Run) {
 		} else {
 			response.Result = &result
 		}
-		w.writeMu.Lock()
-		defer w.writeMu.Unlock()
-		if err := shim.WriteFrame(w.socket, shim.KindResponse, response); err != nil {
-			logError("send the response to init", err)
-		}
+		w.write(shim.KindResponse, response)
 	}()
+}
+
+// write sends a message to init.
+func (w *worker) write(kind shim.Kind, message any) {
+	w.writeMu.Lock()
+	defer w.writeMu.Unlock()
+	if err := shim.WriteFrame(w.socket, kind, message); err != nil {
+		logError("send a message to init", err)
+	}
+}
+
+// handle handles a message for the command that runs, if there is one.
+func (w *worker) handle(f shim.Frame, handle func(j *job, f shim.Frame) error) error {
+	w.mu.Lock()
+	j := w.current
+	w.mu.Unlock()
+	if j == nil {
+		return shim.ErrProtocol
+	}
+	return handle(j, f)
 }
 
 // cancel ends the running command, if any.

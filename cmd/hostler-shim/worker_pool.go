@@ -88,7 +88,7 @@ func (w *workers) startFirst() (*workerProcess, error) {
 	if w.closed || len(w.alive) > 0 {
 		return nil, nil
 	}
-	return w.spawn(w.defaultUser)
+	return w.spawnTracked(w.defaultUser)
 }
 
 // acquire returns an idle worker of the user, or a new one.
@@ -101,7 +101,7 @@ func (w *workers) acquire(user string) (*workerProcess, error) {
 	if p := w.takeIdle(user); p != nil {
 		return p, nil
 	}
-	p, err := w.spawn(user)
+	p, err := w.spawnTracked(user)
 	if err != nil {
 		return nil, startErrorf("%s", err)
 	}
@@ -191,42 +191,56 @@ func (w *workers) keepIdle(p *workerProcess) (surplus *workerProcess) {
 	return surplus
 }
 
-// spawn starts a worker for a user. The caller holds mu.
-func (w *workers) spawn(user string) (*workerProcess, error) {
+// spawnTracked starts a worker for commands of a server. The caller holds mu.
+func (w *workers) spawnTracked(user string) (*workerProcess, error) {
+	p, ended, err := w.spawn(user)
+	if err != nil {
+		return nil, err
+	}
+	w.track(p.id, ended)
+	return p, nil
+}
+
+// spawn starts a worker for a user, with these descriptors after that of the socket.
+// The caller holds mu.
+func (w *workers) spawn(user string, more ...int) (p *workerProcess, ended <-chan unix.WaitStatus, err error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
-		return nil, fmt.Errorf("create the worker's socket: %w", err)
+		return nil, nil, fmt.Errorf("create the worker's socket: %w", err)
 	}
 	defer unix.Close(theirs)
 	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
 		ours.Close()
-		return nil, fmt.Errorf("open the worker's input: %w", err)
+		return nil, nil, fmt.Errorf("open the worker's input: %w", err)
 	}
 	defer unix.Close(null)
 	args := []string{"hostler-shim", "worker"}
 	if w.hostProcess {
 		args = append(args, "shared")
 	}
-	var p proctree.Process
-	_, ended, err := w.reaper.start(func() (pid int, err error) {
+	files := []uintptr{uintptr(null), 2, 2, uintptr(theirs)}
+	for _, fd := range more {
+		files = append(files, uintptr(fd))
+	}
+	var found proctree.Process
+	_, ended, err = w.reaper.start(func() (pid int, err error) {
 		pid, err = syscall.ForkExec("/proc/self/exe", args, &syscall.ProcAttr{
 			Dir: "/", Env: w.env,
-			Files: []uintptr{uintptr(null), 2, 2, uintptr(theirs)},
+			Files: files,
 			Sys:   &syscall.SysProcAttr{Setpgid: true},
 		})
 		if err == nil {
 			// It cannot be reaped yet, so its PID is still its own.
-			p, err = proctree.Read(pid)
+			found, err = proctree.Read(pid)
 		}
 		return pid, err
 	})
 	if err != nil {
 		ours.Close()
-		return nil, fmt.Errorf("start a worker: %w", err)
+		return nil, nil, fmt.Errorf("start a worker: %w", err)
 	}
-	w.track(p.ID, ended)
-	return &workerProcess{id: p.ID, user: user, socket: ours}, nil
+	return &workerProcess{id: found.ID, user: user, socket: ours}, ended, nil
 }
 
 // track keeps the worker in alive until it exits. The caller holds mu.
@@ -264,6 +278,11 @@ func (p *workerProcess) run(ctx context.Context, run shim.Run) (runtime.Result, 
 	if err != nil {
 		return runtime.Result{}, p.lostError(err)
 	}
+	return p.result(f)
+}
+
+// result returns the result in a worker's response.
+func (p *workerProcess) result(f shim.Frame) (runtime.Result, error) {
 	response, err := shim.Decode[shim.Response](f, shim.KindResponse)
 	if err != nil {
 		return runtime.Result{}, p.lostError(err)

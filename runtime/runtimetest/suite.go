@@ -74,6 +74,8 @@ type Limitations struct {
 	// NoProcesses means that commands are not processes: nothing can be killed
 	// from inside, and huge outputs are counted, not written.
 	NoProcesses bool
+	// NoCommands means that there are no commands with streams.
+	NoCommands bool
 	// NoKernel means that files are only names, modes and content:
 	// there are no devices, mappings, extended attributes and limits.
 	NoKernel bool
@@ -113,6 +115,7 @@ func Run(t *testing.T, h Harness) {
 		{"watch", watchCase},
 		{"requests", requestCases},
 		{"ports", portCases},
+		{"commands", commandCases},
 		{"previous version", previousVersionCase},
 		{"reach", shimProtectionCases},
 		{"reopen", reopenCase},

@@ -72,6 +72,13 @@ const (
 	// its end. OpClosePorts closes those of smaller fences. Both need FeaturePorts.
 	OpDial       Op = "dial"
 	OpClosePorts Op = "close_ports"
+	// These need FeatureCommands. OpCommand starts the command RunID, unless it is
+	// known or there is no Run, and attaches to it, until the response. The others
+	// list the commands of the claim with that Fence, end one, and end all.
+	OpCommand     Op = "command"
+	OpCommands    Op = "commands"
+	OpEndCommand  Op = "end_command"
+	OpEndCommands Op = "end_commands"
 
 	// OpServe informs the program that its claim has this Fence, and that requests
 	// of the claim may be sent on this session.
@@ -97,7 +104,9 @@ type Request struct {
 	// them from when it knows of the request until the response.
 	Streams int `json:"streams,omitempty"`
 	// Window is that of the streams in bytes, 0 for Window. It needs FeatureCommands.
-	Window int `json:"window,omitempty"`
+	Window  int             `json:"window,omitempty"`
+	Command *CommandRequest `json:"command,omitempty"` // for OpCommand
+	Grace   time.Duration   `json:"grace,omitempty"`   // for OpEndCommands
 	// Requests is for OpRun and OpWaitResult: until the command is over, its
 	// processes may send requests on this session, with the Fence.
 	Requests bool `json:"requests,omitempty"`
@@ -151,4 +160,6 @@ type Response struct {
 	Time   time.Time       `json:"time,omitzero"` // for OpLastModified
 	Error  *WireError      `json:"error,omitempty"`
 	Answer *Answer         `json:"answer,omitempty"` // to OpAsk, in place of an Error
+	// Commands is for OpCommands.
+	Commands []runtime.CommandStatus `json:"commands,omitempty"`
 }

@@ -15,22 +15,25 @@ type Code string
 // The error codes. Each one except CodeStart stands for one error of package
 // runtime.
 const (
-	CodeStart           Code = "start"
-	CodeNotRunning      Code = "not_running"
-	CodeContainerExited Code = "lost"
-	CodeUnknownRun      Code = "unknown_run"
-	CodeTainted         Code = "tainted"
-	CodeWipeUnverified  Code = "wipe_unverified"
-	CodeScanIncomplete  Code = "scan_incomplete"
-	CodeBusy            Code = "busy"
-	CodeStale           Code = "stale"
-	CodeDenied          Code = "denied"
-	CodeBadArchive      Code = "bad_archive"
-	CodeFileNotFound    Code = "no_file"
-	CodePortRefused     Code = "port_refused"
-	CodeTooManyConns    Code = "too_many_connections"
-	CodeUnsupported     Code = "unknown" // a request that the other end does not support
-	CodeFailed          Code = "failed"
+	CodeStart             Code = "start"
+	CodeNotRunning        Code = "not_running"
+	CodeContainerExited   Code = "lost"
+	CodeUnknownRun        Code = "unknown_run"
+	CodeTainted           Code = "tainted"
+	CodeWipeUnverified    Code = "wipe_unverified"
+	CodeScanIncomplete    Code = "scan_incomplete"
+	CodeBusy              Code = "busy"
+	CodeStale             Code = "stale"
+	CodeDenied            Code = "denied"
+	CodeBadArchive        Code = "bad_archive"
+	CodeFileNotFound      Code = "no_file"
+	CodePortRefused       Code = "port_refused"
+	CodeTooManyConns      Code = "too_many_connections"
+	CodeUnsupported       Code = "unknown" // a request that the other end does not support
+	CodeFailed            Code = "failed"
+	CodeTooManyCommands   Code = "too_many_commands"
+	CodeAttachedElsewhere Code = "attached_elsewhere"
+	CodeOutputLost        Code = "output_lost"
 )
 
 // errorByCode is the only place that maps error codes to the errors of the
@@ -51,6 +54,10 @@ var errorByCode = map[Code]error{
 	CodeFileNotFound:    runtime.ErrFileNotFound,
 	CodePortRefused:     runtime.ErrPortRefused,
 	CodeTooManyConns:    runtime.ErrTooManyConnections,
+
+	CodeTooManyCommands:   runtime.ErrTooManyCommands,
+	CodeAttachedElsewhere: runtime.ErrAttachedElsewhere,
+	CodeOutputLost:        runtime.ErrOutputLost,
 }
 
 // WireError is an error as sent.

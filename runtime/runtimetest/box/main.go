@@ -9,6 +9,12 @@
 //	box repeat TEXT N      print TEXT N times, without a newline
 //	box env [NAME]         print one value, or all as NAME=VALUE, sorted
 //	box cat                copy stdin to stdout
+//	box hash               print the size and the SHA-256 of stdin
+//	box both N             print N lines to stdout and N to stderr, in turn
+//	box count N            print the numbers below N, of seven digits, a line each
+//	box mute               close stdin, stdout and stderr, and wait
+//	box terminal           print which streams are a terminal, and its size whenever
+//	                       that changes, until stdin ends
 //	box shell FILE         print FILE and then stdin, unless the content of FILE
 //	                       is in argv or the environment, or can be changed
 //	box spin               use CPU time indefinitely
@@ -105,6 +111,11 @@ func commands() map[string]command {
 		"repeat":      {2, repeat},
 		"env":         {0, environment},
 		"cat":         {0, cat},
+		"hash":        {0, hash},
+		"both":        {1, both},
+		"count":       {1, count},
+		"mute":        {0, mute},
+		"terminal":    {0, terminal},
 		"shell":       {1, shell},
 		"spin":        {0, spin},
 		"spin-all":    {0, spinAll},

@@ -1,0 +1,246 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/shim"
+)
+
+const (
+	// maxEndedCommands bounds the commands that have ended and are kept.
+	maxEndedCommands = 64
+	// maxEndedOutput bounds their output, in bytes. The oldest ones lose it first.
+	maxEndedOutput = 16 << 20
+)
+
+// commands are the commands with streams: those that run, and those that have ended
+// and are kept for a client that attaches again.
+type commands struct {
+	admit func(fence int64) error // refuses a smaller fence than an earlier one
+
+	// mu guards the fields below. It is locked before that of a command.
+	mu     sync.Mutex
+	all    []*tenantCommand // in the order of their start
+	closed bool             // every process is being killed
+}
+
+// open returns the command of a request, and whether it is new. A stale request for
+// a new command leaves nothing.
+func (s *commands) open(r shim.Request) (c *tenantCommand, created bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := commandKey{r.Fence, r.RunID}
+	if known := s.find(key); known != nil {
+		return known, false, nil
+	}
+	if r.Run == nil || r.Command.After > 0 {
+		return nil, false, unknownCommand(r.RunID)
+	}
+	if err := s.admit(r.Fence); err != nil {
+		return nil, false, err
+	}
+	if s.closed {
+		return nil, false, errMainNotRunning
+	}
+	limit := runtime.MaxTenantCommands
+	if r.Command.Internal {
+		limit = runtime.MaxInternalCommands
+	}
+	if s.running(r.Command.Internal) >= limit {
+		return nil, false, fmt.Errorf("%w: at most %d", runtime.ErrTooManyCommands, limit)
+	}
+	c = newCommand(key, r.Command, r.Run.Args)
+	s.all = append(s.all, c)
+	return c, true, nil
+}
+
+func unknownCommand(id string) error { return fmt.Errorf("%w: %.64q", runtime.ErrUnknownRun, id) }
+
+// find returns the command with a key, or nil. The caller holds mu.
+func (s *commands) find(key commandKey) *tenantCommand {
+	i := slices.IndexFunc(s.all, func(c *tenantCommand) bool { return c.key == key })
+	if i < 0 {
+		return nil
+	}
+	return s.all[i]
+}
+
+// running counts the commands that have not ended. The caller holds mu.
+func (s *commands) running(internal bool) (n int) {
+	for _, c := range s.all {
+		if c.internal == internal && c.isRunning() {
+			n++
+		}
+	}
+	return n
+}
+
+// get returns the command with a fence and an ID.
+func (s *commands) get(fence int64, id string) (*tenantCommand, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.find(commandKey{fence, id}); c != nil {
+		return c, nil
+	}
+	return nil, unknownCommand(id)
+}
+
+// list describes the commands of a claim.
+func (s *commands) list(fence int64) (all []runtime.CommandStatus) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.all {
+		if c.key.fence == fence && !c.internal {
+			all = append(all, c.status())
+		}
+	}
+	return all
+}
+
+// remove forgets a command.
+func (s *commands) remove(c *tenantCommand) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drop(c)
+}
+
+// drop is remove for a caller that holds mu.
+func (s *commands) drop(c *tenantCommand) {
+	s.all = slices.DeleteFunc(s.all, func(other *tenantCommand) bool { return other == c })
+}
+
+// keep keeps a command that has ended, or has lost its attachment after that, for
+// some time and within the limits.
+func (s *commands) keep(c *tenantCommand) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.evict()
+	time.AfterFunc(c.setForgetAt(), func() { s.forget(c) })
+}
+
+// forget drops a command whose time has passed, unless something is attached.
+func (s *commands) forget(c *tenantCommand) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.isForgettable(time.Now()) {
+		s.drop(c)
+	}
+}
+
+// evict drops what exceeds the limits of the commands that have ended: first those
+// to which nothing is attached. The caller holds mu.
+func (s *commands) evict() {
+	var kept, attached []*tenantCommand
+	size := 0
+	for _, c := range s.all {
+		isEnded, isAttached, held := c.kept()
+		if !isEnded {
+			continue
+		}
+		size += held
+		if isAttached {
+			attached = append(attached, c)
+		} else {
+			kept = append(kept, c)
+		}
+	}
+	for len(kept) > 0 && len(kept)+len(attached) > maxEndedCommands {
+		size -= kept[0].dropOutput()
+		s.drop(kept[0])
+		kept = kept[1:]
+	}
+	for _, c := range append(kept, attached...) {
+		if size <= maxEndedOutput {
+			return
+		}
+		size -= c.dropOutput()
+	}
+}
+
+// setForgetAt has the command forgotten when EndedCommandTTL has passed.
+func (c *tenantCommand) setForgetAt() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.forgetAt = time.Now().Add(runtime.EndedCommandTTL)
+	return runtime.EndedCommandTTL
+}
+
+func (c *tenantCommand) isForgettable(now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.attached == nil && !now.Before(c.forgetAt)
+}
+
+// kept returns whether the command has ended, and what is kept of it.
+func (c *tenantCommand) kept() (isEnded, isAttached bool, size int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ended != nil, c.attached != nil, c.output.size()
+}
+
+// dropOutput drops the output of a command that has ended, and returns its size.
+func (c *tenantCommand) dropOutput() (size int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	size = c.output.size()
+	c.output.release(c.output.end)
+	c.changed.Broadcast()
+	return size
+}
+
+// markLost marks every running command as lost, lets none start, and returns them.
+func (s *commands) markLost() (running []*tenantCommand) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for _, c := range s.all {
+		if c.isRunning() {
+			c.mu.Lock()
+			c.lost = true
+			c.mu.Unlock()
+			running = append(running, c)
+		}
+	}
+	return running
+}
+
+// reopen allows commands again.
+func (s *commands) reopen() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = false
+}
+
+// reset forgets all commands, because they belong to another tenant.
+func (s *commands) reset() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.all {
+		c.dropOutput()
+		c.mu.Lock()
+		c.endAttachment(unknownCommand(c.key.id))
+		c.mu.Unlock()
+	}
+	s.all = nil
+}
+
+// endAll lets no command with a smaller fence start, and ends those that run, at the
+// latest after the grace.
+func (s *commands) endAll(fence int64, grace time.Duration) (running []*tenantCommand, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.admit(fence); err != nil {
+		return nil, err
+	}
+	for _, c := range s.all {
+		if c.isRunning() {
+			go c.endWithin(grace) // ends when the worker is informed, which has a timeout
+			running = append(running, c)
+		}
+	}
+	return running, nil
+}
