@@ -49,11 +49,18 @@ func viewStart(c *access.Command) *CommandStart {
 
 type outputIn struct {
 	CommandPath
-	After int64 `query:"after" minimum:"0" doc:"The output from this offset on. What is before it counts as acknowledged."`
+	After version `query:"after" doc:"The output from this offset on. What is before it counts as acknowledged. Default: all that is kept."`
 }
 
 func (a *API) commandOutput(ctx context.Context, in *outputIn) (*streamOut, error) {
-	c, err := a.o.Access.Attach(ctx, in.ID, in.Command, in.After)
+	after := in.After.value
+	if !in.After.isSet {
+		err := a.control(ctx, in.CommandPath, func(c *access.Command) error { after = c.Start().Offset; return nil })
+		if err != nil {
+			return nil, err
+		}
+	}
+	c, err := a.o.Access.Attach(ctx, in.ID, in.Command, after)
 	if err != nil {
 		return nil, err
 	}
