@@ -101,7 +101,7 @@ type outputWriter interface {
 	piece(ctx context.Context, p piece)
 	heartbeat()
 	// flush writes what the other methods have prepared.
-	flush() error
+	flush(ctx context.Context) error
 }
 
 // followOutput writes the output of a command until its end, and closes the
@@ -145,13 +145,13 @@ func (a *API) writeOutput(ctx context.Context, c *access.Command, read <-chan pi
 	defer heartbeat.Stop()
 	w.start(viewStart(c))
 	for {
-		if err := w.flush(); err != nil {
+		if err := w.flush(ctx); err != nil {
 			return err
 		}
 		select {
 		case p := <-read:
 			if writeBatch(ctx, p, read, w) {
-				return w.flush()
+				return w.flush(ctx)
 			}
 		case <-heartbeat.C:
 			w.heartbeat()
@@ -215,7 +215,7 @@ func streamName(isStderr bool) string {
 	return "stdout"
 }
 
-func (l *outputLines) flush() error {
+func (l *outputLines) flush(context.Context) error {
 	if l.buf.Len() == 0 {
 		return nil
 	}
