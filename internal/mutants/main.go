@@ -67,6 +67,7 @@ var groups = []group{
 	{"The program in containers, and sessions with it", shims},
 	{"Rows of docs/hook-rows.md, and containers of older versions", hookRows},
 	{"Requests from inside a container", slices.Concat(insideRequests, askedTwice)},
+	{"Commands of tenants", tenantCommands},
 }
 
 func main() {

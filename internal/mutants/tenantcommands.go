@@ -1,0 +1,67 @@
+package main
+
+// tenantCommands are mutations of the commands of tenants, from the API down.
+var tenantCommands = []mutation{
+	{
+		desc: "the tenant's commands run during pre_release", test: "TestCommandsEndBeforePreRelease",
+		file: "release/steps.go",
+		old: `		flow.Step{Name: "end_uses", When: op.mayBeUsed, Do: op.endUses},
+`,
+	},
+	{
+		desc: "the hooks of a release run although the commands were not ended", test: "TestReleaseWhenCommandsCannotBeEnded",
+		file: "release/steps.go",
+		old:  `return fmt.Errorf("end the tenant's commands: %w", err)`,
+		new:  `return nil`,
+	},
+	{
+		desc: "a container with a command that cannot be ended is used again", test: "TestReleaseWhenCommandsCannotBeEnded",
+		file: "release/steps.go",
+		old:  `op.unusable = cmp.Or(op.unusable, err.Error())`,
+		new:  `_ = op.unusable`,
+	},
+	{
+		desc: "a command may run as root in any container", test: "TestCommandErrors", pkg: "./api",
+		file: "access/commandchecks.go",
+		old:  `own && (user == g.Workload.User || isRoot(g.Workload.User))`,
+		new:  `own`,
+	},
+	{
+		desc: "a workload that became root makes its old containers root", test: "TestUserOfChangedWorkload", pkg: "./api",
+		file: "access/commandchecks.go",
+		old:  `g.Workload != nil && g.Workload.Revision == g.Claim.Revision`,
+		new:  `g.Workload != nil`,
+	},
+	{
+		desc: "a gate does not refuse a command", test: "TestGateRefusesCommand", pkg: "./api",
+		file: "access/commands.go",
+		old: `	if err := s.o.Gates.Exec(ctx, g, use); err != nil {
+		return nil, err
+	}
+`,
+	},
+	{
+		desc: "a command outlives the client that waits for it", test: "TestExecEndsWithItsClient", pkg: "./api",
+		file: "access/run.go",
+		old:  `		s.end(ctx, g, c.ID)`,
+		new:  `		_ = g`,
+	},
+	{
+		desc: "a request to control a command takes its reader's place", test: "TestReaderIsReplacedByReaderOnly", pkg: "./api",
+		file: "api/commands.go",
+		old:  `a.o.Access.Attach(ctx, at.ID, at.Command, runtime.ControlOnly)`,
+		new:  `a.o.Access.Attach(ctx, at.ID, at.Command, 0)`,
+	},
+	{
+		desc: "a WebSocket may send any amount of input", test: "TestSocketIsBounded",
+		file: "api/commandsocket.go",
+		old:  `if s.pending.Add(int64(len(data))) > maxSocketInput {`,
+		new:  `if s.pending.Add(int64(len(data))) < 0 {`,
+	},
+	{
+		desc: "a client does not continue where its connection was lost", test: "TestCommandThroughLostConnections",
+		file: "client/command.go",
+		old:  `query.Set("after", strconv.FormatInt(cmd.offset, 10))`,
+		new:  `query.Set("after", "1")`,
+	},
+}
