@@ -119,6 +119,9 @@ func commandControl(t *testing.T, c *container) {
 	r := &received{}
 	r.receiveText(t, reader, "one ")
 	require.NoError(t, second.Acknowledge(r.next))
+	require.NoError(t, second.Close())
+	_, err := c.rt.AttachCommand(t.Context(), c.id, cmd.ID, commandFence, 0)
+	require.ErrorIs(t, err, runtime.ErrOutputLost, "it was acknowledged")
 	require.NoError(t, control.Resize(runtime.TerminalSize{Rows: 1, Columns: 1}))
 	require.NoError(t, control.Input(4, []byte("two")))
 	require.NoError(t, control.CloseInput())
@@ -134,6 +137,7 @@ func commandControl(t *testing.T, c *container) {
 	c.open(t, hang)
 	control = c.attach(t, hang.ID, runtime.ControlOnly)
 	require.NoError(t, control.Signal("SIGKILL"))
+	require.NoError(t, control.Close(), "what was sent takes effect")
 	_, result := follow(t, c.attach(t, hang.ID, 0))
 	require.Equal(t, "SIGKILL", result.Signal)
 	require.True(t, c.attach(t, hang.ID, runtime.ControlOnly).Start().InputClosed, "it has ended")
