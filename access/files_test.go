@@ -204,7 +204,7 @@ func TestFileUses(t *testing.T) {
 	}
 }
 
-// A use that the release of its claim has ended has an error that says so.
+// A use that the release of its claim has ended has the error of a claim that is not active.
 func TestReleaseEndsFileUses(t *testing.T) {
 	for name, use := range fileUses {
 		for _, err := range []error{runtime.ErrUnknownRun, &runtime.FileError{Reason: runtime.FileOtherReason, Detail: "the program was ended"}} {

@@ -144,7 +144,13 @@ var fileUses = []mutation{
 	{
 		desc: "a link in the destination leads out of it", test: "TestCopyOntoLink",
 		file: "cmd/hostler/cp_get.go",
-		old:  `	dir, err := root.OpenRoot(name)`,
-		new:  `	dir, err := os.OpenRoot(filepath.Join(root.Name(), name))`,
+		old: `	if err := root.MkdirAll(name, 0o777); err != nil {
+		return err
+	}
+	dir, err := root.OpenRoot(name)`,
+		new: `	if err := os.MkdirAll(filepath.Join(root.Name(), name), 0o777); err != nil {
+		return err
+	}
+	dir, err := os.OpenRoot(filepath.Join(root.Name(), name))`,
 	},
 }
