@@ -50,7 +50,7 @@ func (s *fileStub) Claim(_ context.Context, id string) (claim.Claim, error) {
 	if id == "ended" || s.released {
 		return claim.Claim{ID: id, State: claim.Released}, nil
 	}
-	return claim.Claim{ID: id, State: claim.Active, Container: "box", ContainerFence: 7}, nil
+	return claim.Claim{ID: id, Tenant: id, State: claim.Active, Container: "box", ContainerFence: 7}, nil
 }
 
 func (s *fileStub) Touch(ctx context.Context, id string) (claim.Claim, error) {
@@ -228,11 +228,11 @@ func TestTransferBounds(t *testing.T) {
 		}
 		return err
 	}
-	for i := range maxTransfers {
-		if i%maxTransfersPerClaim == 0 && i > 0 {
-			require.ErrorIs(t, read(string(rune('a'+i/maxTransfersPerClaim-1))), ErrTooManyTransfers)
+	for i := range maxTransfers.total {
+		if i%maxTransfers.perClaim == 0 && i > 0 {
+			require.ErrorIs(t, read(string(rune('a'+i/maxTransfers.perClaim-1))), ErrTooManyTransfers)
 		}
-		require.NoError(t, read(string(rune('a'+i/maxTransfersPerClaim))))
+		require.NoError(t, read(string(rune('a'+i/maxTransfers.perClaim))))
 	}
 	require.ErrorIs(t, read("other"), ErrTooManyTransfers)
 	require.NoError(t, fileUses["stat"](t.Context(), s, "other", "/f"), "it is no transfer")
@@ -243,7 +243,7 @@ func TestTransferBounds(t *testing.T) {
 	for _, content := range open {
 		require.NoError(t, content.Close())
 	}
-	require.Empty(t, s.transfers.used)
+	require.Empty(t, s.transfers.byClaim)
 	require.Zero(t, s.transfers.all)
 }
 
