@@ -279,18 +279,18 @@ func TestPartOfChangingFile(t *testing.T) {
 }
 
 // stuck is content that does not come until its context ends.
-type stuck struct{ ctx context.Context }
+type stuck struct{ ended <-chan struct{} }
 
 func (s stuck) Read([]byte) (int, error) {
-	<-s.ctx.Done()
-	return 0, s.ctx.Err()
+	<-s.ended
+	return 0, context.Canceled
 }
 
 // A container that stops a transfer ends it after a time. A client that is slow is
 // for others to end.
 func TestStalledTransfers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		stub := &fileStub{content: func(ctx context.Context) io.Reader { return stuck{ctx} }}
+		stub := &fileStub{content: func(ctx context.Context) io.Reader { return stuck{ctx.Done()} }}
 		s := stub.service()
 		_, content, err := s.ReadFile(t.Context(), "claim", "/f", nil)
 		require.NoError(t, err)

@@ -38,7 +38,7 @@ func portRestart(t *testing.T, s *suite) {
 	before := l.dial(t, 2)
 	requireEcho(t, before)
 	require.NoError(t, l.rt.Restart(t.Context(), l.id, 2))
-	requireEnds(t, before)
+	_ = requireEnds(t, before) // an error, or the end
 	l.awaitFence(t, 2)
 	after := l.dial(t, 2)
 	requireEcho(t, after)
@@ -65,9 +65,9 @@ func portRestart(t *testing.T, s *suite) {
 	dialers.Wait()
 	close(opened)
 	require.NoError(t, err)
-	requireEnds(t, after)
+	_ = requireEnds(t, after) // an error, or the end
 	for conn := range opened {
-		requireEnds(t, conn)
+		_ = requireEnds(t, conn) // an error, or the end
 		require.NoError(t, conn.Close())
 	}
 	_, err = l.rt.DialPort(t.Context(), l.id, l.port, 3)
@@ -112,7 +112,7 @@ func portExit(t *testing.T, s *suite) {
 	requireEcho(t, conn)
 	_, _ = l.exec(t, l.command("kill", "main", "KILL")) // the response may be lost with the container
 	eventually(t, "the container exits", func() bool { return l.state(t, l.id) == runtime.Exited })
-	requireEnds(t, conn)
+	_ = requireEnds(t, conn) // an error, or the end
 	_, err := l.rt.DialPort(t.Context(), l.id, l.port, 1)
 	require.ErrorIs(t, err, runtime.ErrNotRunning)
 	require.NoError(t, l.rt.ClosePorts(t.Context(), l.id, 2), "it has none")
