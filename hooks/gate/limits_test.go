@@ -46,7 +46,7 @@ func TestChecksAreBounded(t *testing.T) {
 		<-arrived
 	}
 	hurried.Claim.ID = "new"
-	requireDenied(t, b.Exec(t.Context(), hurried, list))
+	require.ErrorAs(t, b.Exec(t.Context(), hurried, list), new(*access.DeniedError))
 	close(leave)
 	checks.Wait()
 	require.Empty(t, b.slots.claims, "nothing is kept of claims without checks")
@@ -61,7 +61,7 @@ func TestRecordsAreBounded(t *testing.T) {
 	g := grant(t, "hooks: {exec.before: [guard_destructive]}")
 	refuse := func(n int) {
 		for range n {
-			requireDenied(t, b.Exec(t.Context(), g, access.CommandUse{Args: []string{"rm", "-rf", "/"}}))
+			require.ErrorAs(t, b.Exec(t.Context(), g, access.CommandUse{Args: []string{"rm", "-rf", "/"}}), new(*access.DeniedError))
 		}
 	}
 	refuse(100)
