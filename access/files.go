@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -31,6 +32,7 @@ const (
 const (
 	fileCallTimeout   = time.Minute
 	removalTimeout    = 10 * time.Minute
+	claimTimeout      = 5 * time.Second
 	maxTransferTime   = 6 * time.Hour
 	transferIdleLimit = time.Minute     // without a byte from the container, or to it
 	transferEndLimit  = 5 * time.Minute // from the last byte to the file
@@ -62,7 +64,7 @@ func (s *Service) StatFile(ctx context.Context, claimID, name string) (runtime.F
 	ctx, cancel := context.WithTimeoutCause(ctx, fileCallTimeout, errFileTimeout)
 	defer cancel()
 	info, err := s.o.Runtime.StatFile(ctx, u.grant.Container(), u.ref)
-	return info, fileError(ctx, err)
+	return info, s.fileError(ctx, claimID, err)
 }
 
 // ListFiles describes the entries of a directory, as runtime.TenantFiles.ListFiles.
@@ -75,7 +77,7 @@ func (s *Service) ListFiles(ctx context.Context, claimID, name, after string, li
 	ctx, cancel := context.WithTimeoutCause(ctx, fileCallTimeout, errFileTimeout)
 	defer cancel()
 	list, err := s.o.Runtime.ListFiles(ctx, u.grant.Container(), u.ref, after, limit)
-	return list, fileError(ctx, err)
+	return list, s.fileError(ctx, claimID, err)
 }
 
 // RemoveFile removes a file, as runtime.TenantFiles.RemoveFile.
@@ -89,7 +91,7 @@ func (s *Service) RemoveFile(ctx context.Context, claimID, name string, recursiv
 	ctx, cancel := context.WithTimeoutCause(ctx, removalTimeout, errFileTimeout)
 	defer cancel()
 	if err := s.o.Runtime.RemoveFile(ctx, u.grant.Container(), u.ref, recursive); err != nil {
-		return fileError(ctx, err)
+		return s.fileError(ctx, claimID, err)
 	}
 	s.o.Uses.FileUsed(u.grant, u.FileUse, 0)
 	return nil
@@ -212,14 +214,29 @@ func cleanPath(name string) (string, error) {
 	return path.Clean(name), nil
 }
 
-// fileError returns the error of a use of a file: that of the context's end, if that
-// is why.
-func fileError(ctx context.Context, err error) error {
+// fileError returns the error of a use of a file.
+func (s *Service) fileError(ctx context.Context, claimID string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if _, ok := errors.AsType[*runtime.FileError](err); !ok && ctx.Err() != nil {
+	file, isFile := errors.AsType[*runtime.FileError](err)
+	switch {
+	case isFile && file.Reason != runtime.FileOtherReason:
+		return file // what the runtime adds is not for tenants
+	case !isFile && ctx.Err() != nil:
 		return context.Cause(ctx)
+	case errors.Is(err, runtime.ErrTooManyCommands):
+		return fmt.Errorf("%w: %w", ErrTooManyTransfers, err)
+	}
+	// A release ends what is in use in the container, in many ways.
+	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTimeout)
+	defer cancel()
+	c, claimErr := s.o.Claims.Claim(look, claimID)
+	switch {
+	case claimErr == nil && c.State != claim.Active:
+		return fmt.Errorf("%w: %w", claim.ErrNotActive, err)
+	case isFile:
+		return file
 	}
 	return asUsed(err)
 }

@@ -13,10 +13,9 @@ import (
 // container makes no progress, and after maxTransferTime.
 type transfer struct {
 	fileUse
-	ctx   context.Context //nolint:containedctx // of the content, which is read after the call
-	rt    runtime.TenantFiles
-	uses  Uses
-	stall *time.Timer // ends ctx
+	ctx     context.Context //nolint:containedctx // of the content, which is read after the call
+	service *Service
+	stall   *time.Timer // ends ctx
 }
 
 // beginTransfer begins a use whose duration depends on the client. It lasts until
@@ -29,7 +28,7 @@ func (s *Service) beginTransfer(ctx context.Context, claimID string, use FileUse
 	release := s.Hold(ctx, u.grant)
 	ctx, cancelTime := context.WithTimeoutCause(ctx, maxTransferTime, errTransferTime)
 	ctx, cancel := context.WithCancelCause(ctx)
-	t := &transfer{fileUse: u, ctx: ctx, rt: s.o.Runtime, uses: s.o.Uses}
+	t := &transfer{fileUse: u, ctx: ctx, service: s}
 	t.stall = time.AfterFunc(transferIdleLimit, func() { cancel(errTransferStall) })
 	end := u.end
 	t.end = func() {
@@ -43,17 +42,19 @@ func (s *Service) beginTransfer(ctx context.Context, claimID string, use FileUse
 }
 
 // error returns the error of the transfer.
-func (t *transfer) error(err error) error { return fileError(t.ctx, err) }
+func (t *transfer) error(err error) error {
+	return t.service.fileError(t.ctx, t.grant.Claim.ID, err)
+}
 
 // open opens the part of a file. A file that becomes another one between the choice
 // and the opening is opened again.
 func (t *transfer) open(part Part) (runtime.FileInfo, io.ReadCloser, error) {
 	if part == nil {
-		return t.rt.ReadFile(t.ctx, t.grant.Container(), t.ref, 0, -1)
+		return t.service.o.Runtime.ReadFile(t.ctx, t.grant.Container(), t.ref, 0, -1)
 	}
 	err := error(&runtime.FileError{Reason: runtime.FileChanged, Path: t.Path, Detail: "it changes all the time"})
 	for range maxPartAttempts {
-		chosen, content, failed := t.rt.ReadFile(t.ctx, t.grant.Container(), t.ref, 0, 0)
+		chosen, content, failed := t.service.o.Runtime.ReadFile(t.ctx, t.grant.Container(), t.ref, 0, 0)
 		if failed != nil {
 			return chosen, nil, failed
 		}
@@ -65,7 +66,7 @@ func (t *transfer) open(part Part) (runtime.FileInfo, io.ReadCloser, error) {
 		if length == 0 {
 			return chosen, io.NopCloser(eof{}), nil
 		}
-		info, content, failed := t.rt.ReadFile(t.ctx, t.grant.Container(), t.ref, offset, length)
+		info, content, failed := t.service.o.Runtime.ReadFile(t.ctx, t.grant.Container(), t.ref, offset, length)
 		if failed != nil {
 			err = failed // perhaps because it has become shorter
 			continue
@@ -114,7 +115,7 @@ func (d *download) Read(p []byte) (int, error) {
 func (d *download) Close() error {
 	err := d.content.Close()
 	if d.isRead {
-		d.uses.FileUsed(d.grant, d.FileUse, d.bytes)
+		d.service.o.Uses.FileUsed(d.grant, d.FileUse, d.bytes)
 	}
 	d.end()
 	return err

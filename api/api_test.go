@@ -268,7 +268,7 @@ func TestBadRequests(t *testing.T) {
 		{"long wait", claims, `{"workload":"web","tenant":"a","wait":"6m"}`, nil, 422, "invalid_request", "5m"},
 		{"endless wait", claims, `{"workload":"web","tenant":"a","wait":9223372036854775807}`, nil, 422, "invalid_request", ""},
 		{"negative wait", claims, `{"workload":"web","tenant":"a","wait":-1}`, nil, 422, "invalid_request", ""},
-		{"form", claims, "workload=web", []string{"application/x-www-form-urlencoded"}, 415, "unsupported_media_type", ""},
+		{"form", claims, "workload=web", []string{"application/x-www-form-urlencoded"}, 415, "unsupported_media_type", "send Content-Type: application/json"},
 		{"text", claims, `{"workload":"web","tenant":"a"}`, []string{"text/plain"}, 415, "unsupported_media_type", ""},
 		{"odd content type", claims, `{}`, []string{";+"}, 415, "unsupported_media_type", ""},
 		{"huge", claims, `{"tenant":"` + strings.Repeat("x", 1<<20) + `"}`, nil, 413, "payload_too_large", "1 MiB"},
@@ -290,6 +290,10 @@ func TestBadRequests(t *testing.T) {
 		{"limit of none", "GET /v1/claims?limit=0", "", nil, 422, "invalid_request", "limit"},
 		{"limit of words", "GET /v1/claims?limit=many", "", nil, 422, "invalid_request", "limit"},
 		{"limit too large", "GET /v1/claims?limit=99999999999999999999", "", nil, 422, "invalid_request", "limit"},
+		{"a parameter twice", "GET /v1/claims?tenant=a&tenant=b", "", nil, 400, "invalid_request", "query.tenant: is given more than once"},
+		{"a limit twice", "GET /v1/events/stream?after=1&after=2", "", nil, 400, "invalid_request", "query.after"},
+		{"a stream after the end", "GET /v1/events/stream?after=99", "", nil, 422, "invalid_request", "ends at 3"},
+		{"a limit of a stream", "GET /v1/events/stream?limit=1", "", nil, 422, "invalid_request", "limit"},
 		{"unknown parameter", "GET /v1/claims?wrokload=x", "", nil, 422, "invalid_request", "wrokload"},
 		{"unknown state", "GET /v1/claims?state=happy", "", nil, 422, "invalid_request", "happy"},
 		{"unknown point", "GET /v1/hook-runs?point=x", "", nil, 422, "invalid_request", "point"},
@@ -383,18 +387,4 @@ func TestErrorCodes(t *testing.T) {
 			require.NotContains(t, a.text, "secret")
 		})
 	}
-}
-
-// An active claim has the time at which it becomes idle, if the pool releases
-// idle claims.
-func TestIdleExpiresAt(t *testing.T) {
-	b := newTestBackend()
-	base := startServer(t, b)
-	a := request(t, base, "POST /v1/claims", `{"workload":"web","tenant":"zoe"}`)
-	require.NotContains(t, a.body, "idle_expires_at")
-	b.TTL = time.Hour
-	a = request(t, base, "GET /v1/claims/"+a.body["id"].(string), "")
-	since, err := time.Parse(time.RFC3339, a.body["active_at"].(string))
-	require.NoError(t, err)
-	require.Equal(t, since.Add(time.Hour).Format(time.RFC3339), a.body["idle_expires_at"])
 }

@@ -147,7 +147,7 @@ func (a *API) readFile(ctx context.Context, in *getFileIn) (*streamOut, error) {
 		}}, nil
 	}
 	if err != nil {
-		return nil, withRemedy(err)
+		return nil, withHint(err)
 	}
 	if choose == nil {
 		part.length = info.Size
@@ -197,8 +197,8 @@ func beginContent(content io.Reader, length int64) (io.Reader, error) {
 	return begin, err
 }
 
-// withRemedy adds how a directory is read.
-func withRemedy(err error) error {
+// withHint adds how a directory is read.
+func withHint(err error) error {
 	if file, ok := errors.AsType[*runtime.FileError](err); ok && file.Reason == runtime.FileNotRegular {
 		return fmt.Errorf("%w; a directory is read with list=true or archive=true", err)
 	}

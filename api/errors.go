@@ -324,15 +324,8 @@ func (a *API) classify(err error, p *Problem) Code {
 		p.Dropped, p.retry = limit.Dropped, limit.RetryAfter
 		return RateLimited
 	}
-	if file, ok := errors.AsType[*runtime.FileError](err); ok {
-		return fileCode(file)
-	}
-	if denied, ok := errors.AsType[*access.DeniedError](err); ok {
-		p.Reason = denied.Hook
-		return DeniedByHook
-	}
-	if _, ok := errors.AsType[*runtime.StartError](err); ok {
-		return StartFailed
+	if code, ok := codeOfType(err, p); ok {
+		return code
 	}
 	for _, row := range errorCodes {
 		if errors.Is(err, row.err) {
@@ -343,6 +336,20 @@ func (a *API) classify(err error, p *Problem) Code {
 		}
 	}
 	return Internal
+}
+
+// codeOfType returns the code of an error of a type of a use. Of its fields only the
+// hook that has denied it is shown.
+func codeOfType(err error, p *Problem) (Code, bool) {
+	if file, ok := errors.AsType[*runtime.FileError](err); ok {
+		return fileCode(file), true
+	}
+	if denied, ok := errors.AsType[*access.DeniedError](err); ok {
+		p.Reason = denied.Hook
+		return DeniedByHook, true
+	}
+	_, ok := errors.AsType[*runtime.StartError](err)
+	return StartFailed, ok
 }
 
 // storageUnavailable returns the error of Options.StorageUnavailable that

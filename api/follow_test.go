@@ -40,6 +40,18 @@ func openStream(t *testing.T, url, query string, headers ...string) *bufio.Scann
 	return bufio.NewScanner(resp.Body)
 }
 
+// The path of streams has JSON lines, or server-sent events where they are accepted,
+// and the same parameters as pages.
+func TestStreamHasItsOwnPath(t *testing.T) {
+	url := startServer(t, newTestBackend())
+	require.Contains(t, nextLine(t, openStream(t, url, "/stream?after=1&type=hook.failed")), `{"seq":3`)
+	lines := openStream(t, url, "/stream?since=2000-01-01T00:00:00Z", sse)
+	require.Equal(t, "retry: 2000", nextLine(t, lines))
+	lines = openStream(t, url, "/stream", sse, "Last-Event-ID: 2")
+	require.Equal(t, "retry: 2000", nextLine(t, lines))
+	require.Equal(t, "id: 2", nextLine(t, lines))
+}
+
 // nextLine returns the next line that is not empty.
 func nextLine(t *testing.T, lines *bufio.Scanner) string {
 	t.Helper()

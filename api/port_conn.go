@@ -1,7 +1,7 @@
 package api
 
 import (
-	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -43,12 +43,14 @@ func (a *API) servePortConn(rec *recorder, r *http.Request, to portRoute) {
 	}
 	stop := context.AfterFunc(ctx, func() { reset(client); conn.Close() }) //nolint:errcheck // it is over
 	defer stop()
-	rec.written = splice(client, buffered.Reader, conn)
+	// The reader is for requests: its end would end the context.
+	early, _ := buffered.Reader.Peek(buffered.Reader.Buffered()) //nolint:errcheck // it has them
+	rec.written = splice(client, io.MultiReader(bytes.NewReader(early), client), conn)
 }
 
 // splice copies between a client and a program until both directions have ended or
 // one has failed. It returns how many bytes the client got.
-func splice(client net.Conn, fromClient *bufio.Reader, program net.Conn) (written int64) {
+func splice(client net.Conn, fromClient io.Reader, program net.Conn) (written int64) {
 	var both errgroup.Group
 	end := func(err error) error {
 		if err != nil { // of one direction: the other one would not end
@@ -58,7 +60,7 @@ func splice(client net.Conn, fromClient *bufio.Reader, program net.Conn) (writte
 		return err
 	}
 	both.Go(func() error {
-		_, err := io.CopyBuffer(struct{ io.Writer }{program}, struct{ io.Reader }{fromClient}, make([]byte, copyBufferSize))
+		_, err := io.CopyBuffer(struct{ io.Writer }{program}, fromClient, make([]byte, copyBufferSize))
 		if err == nil {
 			err = closeWrite(program)
 		}

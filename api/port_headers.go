@@ -3,7 +3,6 @@ package api
 import (
 	"net/http"
 	"net/url"
-	"path"
 	"strconv"
 	"strings"
 )
@@ -110,15 +109,17 @@ func (to portRoute) localURL(r *http.Request, given string) (string, bool) {
 	if target.Host != "" && !to.isOwn(r, target) || target.Host == "" && target.Scheme != "" {
 		return "", false
 	}
-	// Clients resolve dots that are escaped, too.
-	if clean := path.Clean("/" + target.Path); strings.TrimSuffix(target.Path, "/") != strings.TrimSuffix(clean, "/") {
-		return "", false
+	for segment := range strings.SplitSeq(target.Path, "/") {
+		if segment == "." || segment == ".." { // it was escaped: clients resolve it, too
+			return "", false
+		}
 	}
 	local := url.URL{Path: to.prefix() + target.Path, RawQuery: target.RawQuery, Fragment: target.Fragment, RawFragment: target.RawFragment}
 	if target.RawPath != "" {
 		local.RawPath = to.prefix() + target.RawPath
 	}
-	return local.String(), true
+	text := local.String()
+	return text, !strings.HasPrefix(text, "//") // a host would follow
 }
 
 // isOwn reports whether an absolute URL is that of the program, as it sees itself.

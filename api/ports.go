@@ -32,7 +32,7 @@ type portRoute struct {
 	// connection.
 	path string
 	// ownHost means that the port has a host of its own. It is not the origin of the
-	// API, and belongs to this claim for ever.
+	// API, and belongs to this claim forever.
 	ownHost bool
 }
 

@@ -145,9 +145,6 @@ func (a *API) mapErrors(ctx huma.Context, _ string, v any) (any, error) {
 	}
 	p := newProblem(ctx.Context(), code, e.Detail)
 	p.Status = e.Status
-	if e.Status == http.StatusUnsupportedMediaType {
-		p.Detail += ": send Content-Type: application/json"
-	}
 	var details []string
 	for _, d := range e.Errors {
 		if d.Message == validation.MsgExpectedMatchExactlyOneSchema { // only that of Duration has several
@@ -158,6 +155,9 @@ func (a *API) mapErrors(ctx huma.Context, _ string, v any) (any, error) {
 	}
 	if len(details) > 0 {
 		p.Detail = strings.Join(details, "; ")
+	}
+	if e.Status == http.StatusUnsupportedMediaType {
+		p.Detail += ": send Content-Type: application/json"
 	}
 	return p, nil
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/hostler/hostler/hooks"
 )
 
-// The server's responses match its own document: a client that is generated
-// from the document can read them.
+// The server's responses match its own document, those of errors by their statuses
+// too: a client that is generated from the document can read them.
 func TestResponsesMatchDocument(t *testing.T) {
 	b := newTestBackend()
 	base := startServer(t, b)
@@ -54,6 +54,13 @@ func TestResponsesMatchDocument(t *testing.T) {
 		check("/v1/claims/{id=claim-alice}/memory", "GET", "")
 		check(memory, "DELETE", "")
 	}
+	file := "/v1/claims/{id=claim-alice}/files/{path}" // its name has braces
+	check(file, "PUT", "content")
+	check(file, "PUT", "content")
+	check(file+"?stat=true", "GET", "")
+	check(file+"?list=true", "GET", "")
+	check("/v1/claims/{id=claim-alice}/files/{path}?archive=true&list=true", "GET", "")
+	check("/v1/claims/{id=claim-bob}/files/{path}", "DELETE", "")
 	check("/v1/claims/{id=claim-carol}/release", "POST", "")
 	check("/v1/pools/{workload}/scale", "POST", `{"min_idle":1}`)
 	check("/v1/pools/{workload}/drain", "POST", "")
@@ -85,7 +92,7 @@ func checker(t *testing.T, base string, compiler *jsonschema.Compiler) func(path
 		status := strconv.Itoa(a.status)
 		contentType := "application~1json"
 		if a.status >= 400 {
-			status, contentType = "default", "application~1problem+json"
+			contentType = "application~1problem+json"
 		}
 		pointer := "/paths/" + strings.ReplaceAll(template, "/", "~1") + "/" + strings.ToLower(method) +
 			"/responses/" + status + "/content/" + contentType + "/schema"

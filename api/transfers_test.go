@@ -150,10 +150,17 @@ func TestIncompleteUploads(t *testing.T) {
 	for _, r := range b.Requests {
 		require.NotEqual(t, access.FileWrite, r.(apitest.FileUsed).Action)
 	}
-	// One who sends a byte at a time has no longer.
-	conn, answer := dial(t, base, head+"Content-Length: 1000000\n\n")
+	// A whole one may take longer than that after its body.
+	a := request(t, base, "PUT "+filesURL+"/f", "new")
+	require.Equal(t, 200, a.status, a.text)
+}
+
+// A client that sends a byte at a time has no more time than one that sends nothing.
+func TestSlowUpload(t *testing.T) {
+	base := startServer(t, newTestBackend(), func(o *api.Options) { o.UploadTimeout = time.Second })
+	conn, answer := dial(t, base, "PUT "+filesURL+"/f HTTP/1.1\nHost: localhost\nContent-Length: 1000000\n\n")
 	done := make(chan struct{})
-	go func() { // ends when the server closes the connection
+	go func() { // ends when the connection is closed
 		defer close(done)
 		for tick := time.NewTicker(20 * time.Millisecond); ; <-tick.C {
 			if _, err := conn.Write([]byte("x")); err != nil {
@@ -161,14 +168,12 @@ func TestIncompleteUploads(t *testing.T) {
 			}
 		}
 	}()
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(15*time.Second)))
 	resp, err := http.ReadResponse(answer, nil)
 	require.NoError(t, err)
 	require.Equal(t, 408, resp.StatusCode)
-	conn.Close()
+	require.NoError(t, conn.Close())
 	<-done
-	// A whole one may take longer than that after its body.
-	a := request(t, base, "PUT "+filesURL+"/f", "new")
-	require.Equal(t, 200, a.status, a.text)
 }
 
 // The body is of any size, and is not read into memory by the server itself.

@@ -35,7 +35,8 @@ type Commander interface {
 	// means that MaxTenantCommands are running. ErrStaleFence means that the claim
 	// of the fence has ended. ErrUnsupported means that an older server created the
 	// container. A call that ends with another error may have started the command:
-	// call it again, or EndCommand.
+	// call it again, or EndCommand. The context is that of the call, not of the
+	// attachment.
 	OpenCommand(ctx context.Context, id string, cmd TenantCommand) (CommandStream, error)
 	// AttachCommand attaches to a command, which may have ended. What is before the
 	// offset after counts as acknowledged. The fence is that of the claim: a command
@@ -101,8 +102,8 @@ type CommandStream interface {
 	// An error that is ErrUnavailable means that the connection was lost: attach
 	// again, after what was received.
 	Next() (CommandOutput, error)
-	// Acknowledge confirms that the output before the offset will not
-	// be read again. The container holds the command back without that.
+	// Acknowledge confirms that the output before the offset will not be read
+	// again. The container holds the command back without that.
 	Acknowledge(offset int64) error
 	// Input sends input that begins at the offset, and returns when there is room
 	// for more. The container ignores what it has received already. A command that
@@ -142,7 +143,7 @@ type CommandOutput struct {
 // CommandStatus describes a command.
 type CommandStatus struct {
 	ID       string     `json:"id"`
-	Args     []string   `json:"args"`
+	Args     []string   `json:"args"` // the beginning, if they are long
 	Terminal bool       `json:"terminal,omitempty"`
 	Started  time.Time  `json:"started"`
 	Attached bool       `json:"attached,omitempty"`

@@ -18,11 +18,15 @@ type TenantFiles interface {
 	// a link.
 	StatFile(ctx context.Context, id string, ref FileRef) (FileInfo, error)
 	// ListFiles describes the entries of a directory whose names come after the
-	// given one, in the order of their names' bytes, at most limit of them. A limit
-	// outside of 1 to MaxFileList is MaxFileList.
+	// given one, in the order of their names' bytes, at most limit of them: fewer
+	// mean that there are no more. A limit outside of 1 to MaxFileList is
+	// MaxFileList. A path that is a link to a directory is followed.
 	ListFiles(ctx context.Context, id string, ref FileRef, after string, limit int) ([]FileInfo, error)
 	// ReadFile opens a file, following links, and returns its content from offset
-	// on, at most length bytes; a negative length means all. The caller closes it.
+	// on, at most length bytes; a negative length means all. An offset beyond the
+	// end is FileInvalid. The size is that of the content, also of a file that the
+	// kernel computes when it is read. The caller closes it, which ends the program
+	// that reads. A body is not read again when the connection is lost.
 	// Reading returns io.EOF only at the end of the range; a file that became
 	// shorter is an error.
 	ReadFile(ctx context.Context, id string, ref FileRef, offset, length int64) (FileInfo, io.ReadCloser, error)
@@ -32,7 +36,8 @@ type TenantFiles interface {
 	// replaced.
 	WriteFile(ctx context.Context, id string, ref FileRef, mode fs.FileMode, content io.Reader) (FileInfo, error)
 	// RemoveFile removes a file, a link, an empty directory, or, with recursive, a
-	// directory with all that is in it.
+	// directory with all that is in it. It follows no link. The root, an allowed
+	// directory itself and a mount point are FileInvalid.
 	RemoveFile(ctx context.Context, id string, ref FileRef, recursive bool) error
 	// ReadTree packs a directory, or a single file, as CopyOut does.
 	ReadTree(ctx context.Context, id string, ref FileRef) (io.ReadCloser, error)
@@ -47,16 +52,18 @@ const MaxFileList = 1000
 // FileRef names a file of a tenant.
 type FileRef struct {
 	Path string // absolute in the container
-	// Within are directories, absolute. The path must lead to a file in or below
-	// one of them, whatever links are on the way: else it is FileOutside. Empty
-	// means no such limit.
+	// Within are directories, absolute. The path must be in or below one of them,
+	// and lead to a file there, whatever links are on the way: else it is
+	// FileOutside. So are absolute links, wherever they lead, and a directory of the
+	// list that is a link or below one: a tenant may have made it. A hard link is a
+	// file of the directory that it is in. Empty means no such limit.
 	Within []string
 	Fence  int64 // of the claim
 }
 
 // FileInfo describes a file of a container.
 type FileInfo struct {
-	Name     string      `json:"name"` // its last part
+	Name     string      `json:"name"` // its last part: any bytes but NUL and /
 	Type     FileType    `json:"type"`
 	Size     int64       `json:"size"`
 	Mode     fs.FileMode `json:"mode"` // permissions

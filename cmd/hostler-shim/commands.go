@@ -14,8 +14,10 @@ import (
 const (
 	// maxEndedCommands bounds the commands that have ended and are kept.
 	maxEndedCommands = 64
-	// maxEndedOutput bounds their output, in bytes. The oldest ones lose it first.
-	maxEndedOutput = 16 << 20
+	// maxEndedOutput bounds their output, in bytes: what as many commands as a tenant
+	// may run leave when they end together, with what is in their pipes. The oldest
+	// ones lose it first.
+	maxEndedOutput = runtime.MaxTenantCommands * (runtime.CommandBuffer + 256<<10)
 )
 
 // commands are the commands with streams: those that run, and those that have ended

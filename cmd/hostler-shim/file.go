@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
 	"io"
@@ -20,7 +21,7 @@ import (
 const (
 	// fileIdleTimeout is how long its pipes may be blocked. The server ends it
 	// when it is no longer needed, unless the server was killed.
-	fileIdleTimeout = 10 * time.Minute
+	fileIdleTimeout = 5 * time.Minute
 	// workingInterval is how often it reports that it works on what takes long.
 	workingInterval = 5 * time.Second
 	// maxFileDetail bounds the detail of a result, in bytes.
@@ -34,8 +35,9 @@ type fileWorker struct {
 	place   filePlace
 	in      *shim.FileContent
 	out     *shim.FileWriter
-	idle    *time.Timer // ends the process
-	written time.Time   // when the last frame was written
+	flush   func() error // writes what out has buffered
+	idle    *time.Timer  // ends the process
+	written time.Time    // when the last frame was written
 
 	mu      sync.Mutex // guards cleanup
 	cleanup func()     // removes what must not be left behind
@@ -67,10 +69,11 @@ func runFile(args []string, stdin io.Reader, stdout io.Writer) int {
 	w.idle = time.AfterFunc(fileIdleTimeout, w.abort)
 	defer w.idle.Stop()
 	w.in = &shim.FileContent{Frames: shim.NewFileReader(idleReader{stdin, w.idle})}
-	w.out = shim.NewFileWriter(idleWriter{stdout, w.idle})
+	buffered := bufio.NewWriterSize(idleWriter{stdout, w.idle}, copyBufferSize)
+	w.out, w.flush = shim.NewFileWriter(buffered), buffered.Flush
 	defer w.abortOnSignal()()
 	result := fileResult(w.run(op))
-	if err := w.out.JSON(shim.FileEnd, result); err != nil || result.Reason != "" {
+	if err := errors.Join(w.out.JSON(shim.FileEnd, result), w.flush()); err != nil || result.Reason != "" {
 		return exitFailed
 	}
 	return 0
@@ -131,7 +134,7 @@ func (w *fileWorker) working() error {
 		return nil
 	}
 	w.written = time.Now()
-	return w.out.Frame(shim.FileWorking, nil)
+	return errors.Join(w.out.Frame(shim.FileWorking, nil), w.flush())
 }
 
 // idleReader and idleWriter start the timer again before each operation.

@@ -318,6 +318,8 @@ func TestFileRightsOfTheUser(t *testing.T) {
 	} {
 		require.Equal(t, runtime.FileDenied, asUser(t, 4321, op, at(name), "text").result.Reason, "%s %s", op, name)
 	}
+	packed := asUser(t, 4321, shim.FileTar, at("/root"))
+	require.Contains(t, packed.result.Detail, "secret", "what cannot be read is named")
 	require.Empty(t, asUser(t, 4321, shim.FileWrite, at("/sticky/own/file"), "text").result)
 	info, err := os.Stat(root + "/sticky/own/file")
 	require.NoError(t, err)
@@ -344,7 +346,7 @@ func TestRemove(t *testing.T) {
 		r.Path = []byte(top)
 		require.Equal(t, runtime.FileInvalid, workOnFile(t, shim.FileRemove, r).result.Reason, top)
 	}
-	mounted := shim.FileRequest{Path: []byte("/proc"), Recursive: true}
+	mounted := shim.FileRequest{Path: []byte("/proc")}
 	require.Equal(t, runtime.FileInvalid, workOnFile(t, shim.FileRemove, mounted).result.Reason, "a mount point")
 }
 
@@ -370,4 +372,21 @@ func TestFileTree(t *testing.T) {
 	require.Equal(t, []string{"file"}, namesIn(t, root+"/single"))
 	require.Equal(t, shim.FileBadArchive, workOnFile(t, shim.FileUntar, at("/single"), "not an archive").result.Reason)
 	require.Equal(t, runtime.FileNotFound, workOnFile(t, shim.FileTar, at("/none")).result.Reason)
+}
+
+// The kernel's errors have the reasons of the contract, also where several layers
+// have wrapped them.
+func TestFileResult(t *testing.T) {
+	for errno, want := range map[unix.Errno]runtime.FileReason{
+		unix.ENOENT: runtime.FileNotFound, unix.EACCES: runtime.FileDenied, unix.EPERM: runtime.FileDenied,
+		unix.EROFS: runtime.FileReadOnly, unix.ENOSPC: runtime.FileNoSpace, unix.EDQUOT: runtime.FileNoSpace,
+		unix.ENOTDIR: runtime.FileNotDir, unix.EISDIR: runtime.FileNotRegular, unix.ENOTEMPTY: runtime.FileNotEmpty,
+		unix.ENAMETOOLONG: runtime.FileInvalid, unix.ELOOP: runtime.FileInvalid, unix.EIO: runtime.FileOtherReason,
+	} {
+		result := fileResult(fmt.Errorf("x: %w", &os.PathError{Op: "open", Path: "/root/of/it", Err: errno}))
+		require.Equal(t, shim.FileResult{Reason: want, Detail: errno.Error()}, result, "without the path on this machine")
+	}
+	long := fileResult(errors.New(strings.Repeat("\xff", 2000)))
+	require.LessOrEqual(t, len(long.Detail), 2*maxFileDetail)
+	require.Equal(t, shim.FileBadArchive, fileResult(badArchive("x")).Reason)
 }

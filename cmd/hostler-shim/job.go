@@ -222,10 +222,7 @@ const reapGrace = 2 * time.Millisecond
 // stop asks all processes to exit, and kills those that have not exited after
 // the grace period. Without a grace period it kills all at once.
 func (j *job) stop(result *runtime.Result) bool {
-	j.reapMu.Lock()
-	grace := j.grace
-	j.reapMu.Unlock()
-	if grace > 0 {
+	if j.currentGrace() > 0 {
 		j.terminate()
 	}
 	if j.waitGrace() {

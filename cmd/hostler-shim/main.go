@@ -50,7 +50,7 @@ const (
 	gcPercent   = 50
 	memoryLimit = 32 << 20
 	// initMemoryLimit is that of init: it keeps the output of commands.
-	initMemoryLimit = 160 << 20
+	initMemoryLimit = 192 << 20
 
 	processors = 2 // a blocking system call may occupy one for a while
 )

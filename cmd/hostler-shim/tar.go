@@ -127,7 +127,7 @@ func (p *packer) readNames(name string) ([]string, error) {
 	}
 	fd, err := openAt(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("open %.200q: %w", name, err)
 	}
 	f := os.NewFile(uintptr(fd), name)
 	defer f.Close()
@@ -210,7 +210,7 @@ func (p *packer) packFile(dir int, base, name string) error {
 	// The entry may have been replaced, for example by a pipe without a writer.
 	fd, err := p.openLeased(dir, base)
 	if err != nil {
-		return err
+		return fmt.Errorf("open %.200q: %w", name, err)
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t

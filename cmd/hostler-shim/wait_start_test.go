@@ -22,7 +22,12 @@ import (
 // that receives how init exits.
 func startInit(t *testing.T, fence string) (*shim.Session, <-chan error) {
 	t.Helper()
-	dir := t.TempDir()
+	return startInitIn(t, t.TempDir(), fence)
+}
+
+// startInitIn is startInit with the directory, in which init has the socket sock.
+func startInitIn(t *testing.T, dir, fence string) (*shim.Session, <-chan error) {
+	t.Helper()
 	if fence != "" {
 		require.NoError(t, os.WriteFile(dir+"/fence", []byte(fence), 0o600))
 		require.NoError(t, writeExitFile(dir+"/exit", 7))
@@ -36,9 +41,19 @@ func startInit(t *testing.T, fence string) (*shim.Session, <-chan error) {
 	c := exec.Command(os.Args[0], "init")
 	c.Env = append(os.Environ(), config)
 	require.NoError(t, c.Start())
-	exited := make(chan error, 1)
-	go func() { exited <- c.Wait() }() // ends with the process
-	t.Cleanup(func() { _ = c.Process.Signal(os.Interrupt) })
+	exited, gone := make(chan error, 1), make(chan struct{})
+	go func() { // ends with the process
+		exited <- c.Wait()
+		close(gone)
+	}()
+	t.Cleanup(func() { // before the directory is removed
+		_ = c.Process.Signal(os.Interrupt)
+		select {
+		case <-gone:
+		case <-time.After(10 * time.Second):
+			_ = c.Process.Kill()
+		}
+	})
 	require.Eventually(t, func() bool {
 		conn, err := net.Dial("unix", dir+"/sock")
 		if err == nil {

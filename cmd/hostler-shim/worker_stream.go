@@ -96,13 +96,18 @@ func (j *job) end(grace time.Duration) {
 	j.cancel()
 }
 
+// currentGrace returns the grace, which end may make shorter.
+func (j *job) currentGrace() time.Duration {
+	j.reapMu.Lock()
+	defer j.reapMu.Unlock()
+	return j.grace
+}
+
 // waitGrace waits for the end of all processes within the grace, which may become
 // shorter.
 func (j *job) waitGrace() bool {
 	for begin := time.Now(); ; {
-		j.reapMu.Lock()
-		timer := time.NewTimer(j.grace - time.Since(begin))
-		j.reapMu.Unlock()
+		timer := time.NewTimer(j.currentGrace() - time.Since(begin))
 		select {
 		case <-j.allReaped:
 			timer.Stop()

@@ -79,6 +79,8 @@ func serveTestBackend(t *testing.T) *apitest.Backend {
 	b.Values["claim-alice claim"] = map[string]memory.Value{"plan/a": {
 		Item: memory.Item{Key: "plan/a", Level: memory.Claim, Version: 1, Bytes: 5, UpdatedAt: apitest.Time}, Value: []byte("[1,2]"),
 	}}
+	b.PutFile("/work/a.txt", "hello\n")
+	b.PutFile("/work/b\x1b[2J\nd", "")
 	b.Output = "listening\n"
 	b.Append(
 		activity.Event{Type: activity.ClaimActivated, Workload: "web", Tenant: "alice", Container: "box-1", Message: "claim is active"},
@@ -124,6 +126,10 @@ func TestCommandOutput(t *testing.T) {
 		{"memory-get-yaml", "memory get plan/a --level agent --claim claim-alice -o yaml"},
 		{"memory-list", "memory list --claim claim-alice"},
 		{"memory-delete", "memory delete plan/a --claim claim-alice --if-version 1"},
+		{"cp-out", "cp claim-alice:/work/a.txt -"},
+		{"files-list", "files list claim-alice:/work"},
+		{"files-stat-yaml", "files stat claim-alice:/work/a.txt -o yaml"},
+		{"files-delete", "files delete claim-alice:/work --recursive"},
 		{"snapshots", "snapshots --workload web --tenant alice"},
 		{"snapshots-restore", "snapshots restore snap-1 --workload web --tenant carl"},
 		{"doctor", "doctor"},

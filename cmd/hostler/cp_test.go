@@ -128,12 +128,12 @@ func TestCopyDirectory(t *testing.T) {
 	require.NoError(t, os.Chtimes(filepath.Join(dir, "src", "ro"), apitest.Time, apitest.Time))
 	t.Cleanup(func() { _ = os.Chmod(filepath.Join(dir, "src", "ro"), 0o755) })
 
-	require.Equal(t, "copied 6 files, 7 B\n", copyFiles(t, dir, "", "src", "claim-alice:/work"))
-	require.Equal(t, "../sub/f", b.Files["/work/ro/link"].Target)
-	require.Equal(t, os.FileMode(0o555), b.Files["/work/ro"].Mode)
-	copyFiles(t, dir, "", "src", "claim-alice:/work") // which is a directory by then
-	require.Contains(t, b.Files, "/work/src/sub/f")
-	copyFiles(t, dir, "", "src/.", "claim-alice:/work")
+	require.Equal(t, "copied 6 files, 7 B\n", copyFiles(t, dir, "", "src", "claim-alice:/project"))
+	require.Equal(t, "../sub/f", b.Files["/project/ro/link"].Target)
+	require.Equal(t, os.FileMode(0o555), b.Files["/project/ro"].Mode)
+	copyFiles(t, dir, "", "src", "claim-alice:/project") // which is a directory by then
+	require.Contains(t, b.Files, "/project/src/sub/f")
+	copyFiles(t, dir, "", "src/.", "claim-alice:/project")
 	t.Chdir(filepath.Join(dir, "src", "sub"))
 	code, _, errOut := hostler(t, "", "cp", "..", "claim-alice:/tmp")
 	require.Equal(t, exitOK, code, errOut)
@@ -314,4 +314,29 @@ type truncating struct{ do func() }
 func (w truncating) Write(p []byte) (int, error) {
 	w.do()
 	return len(p), nil
+}
+
+// An error of a copy names what to write instead.
+func TestCopyErrors(t *testing.T) {
+	serveTestBackend(t)
+	for _, test := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"cp a b", exitUsage, "CLAIM:PATH"},
+		{"cp claim-alice:/a claim-bob:/b", exitUsage, "CLAIM:PATH"},
+		{"cp claim-alice:a -", exitUsage, "absolute"},
+		{"cp claim-alice:/work out --tar", exitUsage, "--tar"},
+		{"cp claim-alice:/none -", exitNotFound, "no such file"},
+		{"cp claim-carl:/work -", exitFailure, "release_failed"},
+		{"cp - claim-alice:/work/", exitFailure, "name the file"},
+		{"cp claim-alice:/work/../work -", exitFailure, ".."},
+		{"files stat /work", exitUsage, "CLAIM:PATH"},
+		{"files delete claim-alice:/work", exitFailure, "--recursive"},
+	} {
+		code, _, errOut := hostler(t, "", strings.Fields(test.args)...)
+		require.Equal(t, test.code, code, "%s: %s", test.args, errOut)
+		require.Contains(t, errOut, test.want, test.args)
+	}
 }

@@ -100,26 +100,32 @@ func (f *forwarder) run(ctx context.Context) error {
 	for _, p := range f.ports {
 		fmt.Fprintf(f.out, "Forwarding from %s to port %d\n", p.listener.Addr(), p.number)
 	}
-	g, ctx := errgroup.WithContext(ctx)
+	// What ends one part ends all, with its error as the cause.
+	ctx, end := context.WithCancelCause(ctx)
 	defer context.AfterFunc(ctx, f.close)()
+	var g errgroup.Group
 	for _, p := range f.ports {
-		g.Go(func() error { return f.accept(ctx, p) })
+		g.Go(func() error { end(f.accept(ctx, end, p)); return nil })
 	}
-	g.Go(func() error {
-		ticker := time.NewTicker(claimCheckInterval)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			case <-ticker.C:
-			}
-			if err := f.check(ctx); err != nil && isClaimOver(err) {
-				return err
-			}
+	g.Go(func() error { end(f.watch(ctx)); return nil })
+	_ = g.Wait() // they return none
+	return context.Cause(ctx)
+}
+
+// watch returns when the claim has ended.
+func (f *forwarder) watch(ctx context.Context) error {
+	ticker := time.NewTicker(claimCheckInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-ticker.C:
 		}
-	})
-	return g.Wait()
+		if err := f.check(ctx); err != nil && isClaimOver(err) {
+			return err
+		}
+	}
 }
 
 // check returns an error unless the claim is active.
@@ -137,35 +143,31 @@ func isClaimOver(err error) bool {
 	return ok && (e.Code == client.CodeClaimNotActive || e.Code == client.CodeClaimNotFound)
 }
 
-// accept forwards the connections to one port. Those that are open when it ends are
-// closed.
-func (f *forwarder) accept(ctx context.Context, p forwardedPort) error {
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(maxForwarded)
-	for ctx.Err() == nil {
+// accept forwards the connections to one port until ctx ends. A connection that
+// cannot be opened because the claim has ended ends everything.
+func (f *forwarder) accept(ctx context.Context, end context.CancelCauseFunc, p forwardedPort) error {
+	var open errgroup.Group
+	open.SetLimit(maxForwarded)
+	defer open.Wait() //nolint:errcheck // they return none
+	for {
 		conn, err := p.listener.Accept()
 		if err != nil {
-			if ctx.Err() != nil {
-				break
-			}
-			return fmt.Errorf("accept a connection: %w", err)
+			err = fmt.Errorf("accept a connection: %w", err)
+			end(err) // unless it is closed because of another cause
+			return err
 		}
-		g.Go(func() error {
+		open.Go(func() error {
 			err := f.forward(ctx, p.number, conn)
-			if err != nil && isClaimOver(err) {
-				f.close() // no further one is accepted
-				return err
-			}
-			if err != nil && ctx.Err() == nil {
+			switch {
+			case err == nil || ctx.Err() != nil:
+			case isClaimOver(err):
+				end(err)
+			default:
 				fmt.Fprintf(f.errOut, "a connection to port %d failed: %s\n", p.number, sanitize(err.Error()))
 			}
 			return nil
 		})
 	}
-	if err := g.Wait(); err != nil {
-		return err
-	}
-	return context.Cause(ctx)
 }
 
 // forward forwards one connection until both directions have ended, or one has

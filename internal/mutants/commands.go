@@ -125,7 +125,7 @@ var commands = []mutation{
 	{
 		desc: "a command without a grace period is asked to exit", test: "TestNoGrace",
 		file: "cmd/hostler-shim/job.go",
-		old: `	if j.spec.Grace > 0 {
+		old: `	if j.currentGrace() > 0 {
 		j.terminate()
 	}
 `,

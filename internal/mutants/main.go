@@ -62,12 +62,16 @@ var groups = []group{
 	{"Deliveries", slices.Concat(deliveries, deliveryFlows, deliveryStores)},
 	{"Waits", waits},
 	{"Memory", slices.Concat(memories, memoryRows)},
+	{"Files of claims", fileUses},
 	{"membership", memberships},
 	{"Retries and queues", queues},
 	{"The program in containers, and sessions with it", shims},
 	{"Rows of docs/hook-rows.md, and containers of older versions", hookRows},
 	{"What tenants do with their containers", uses},
+	{"Files of tenants", tenantFiles},
+	{"Ports of claims", portRows},
 	{"Requests from inside a container", slices.Concat(insideRequests, askedTwice)},
+	{"The description of the API, and the runtime in memory", slices.Concat(documents, fakes)},
 	{"Gates and guards", gateRows},
 }
 

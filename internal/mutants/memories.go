@@ -141,8 +141,8 @@ var memories = []mutation{
 	{
 		desc: "the access log has keys", test: "TestMemoryIsNotLogged",
 		file: "api/middleware.go",
-		old:  `"path", loggedPath(r.URL.Path),`,
-		new:  `"path", r.URL.Path,`,
+		old:  `cmp.Or(rec.path, loggedPath(r.URL.Path)),`,
+		new:  `cmp.Or(rec.path, r.URL.Path),`,
 	},
 	{
 		desc: "an ETag is ignored", test: "TestMemoryConditions",

@@ -3,7 +3,7 @@ package main
 import "slices"
 
 // shims are mutations of cmd/hostler-shim and runtime/shim.
-var shims = slices.Concat(stateFields, shimFiles, shimReuse, channels, dockers, commands)
+var shims = slices.Concat(stateFields, shimFiles, shimReuse, channels, dockers, commands, tenantCommands)
 
 // stateFields each omit one field of a file's state.
 var stateFields = []mutation{
@@ -139,9 +139,9 @@ var shimFiles = []mutation{
 	},
 	{
 		desc: "a program that wants a session of its own gets a group", test: "TestStartByHelper",
-		file: "cmd/hostler-shim/start_helper.go",
-		old:  `Setpgid: !l.session, Setsid: l.session`,
-		new:  `Setpgid: true`,
+		file: "cmd/hostler-shim/launch.go",
+		old:  `Setpgid: !l.session, Setsid: l.session, Setctty`,
+		new:  `Setpgid: true, Setctty`,
 	},
 	{
 		desc: "leases of flow labels are not compared", test: "TestLeasedFlowLabelIsFound",

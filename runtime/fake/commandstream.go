@@ -1,6 +1,7 @@
 package fake
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -133,11 +134,21 @@ func (s *commandStream) Acknowledge(offset int64) error {
 func (s *commandStream) Input(offset int64, p []byte) error {
 	return s.do(func() error {
 		t := s.t
+		switch {
+		case !t.endedAt.IsZero():
+			return nil
+		case t.closed:
+			return errors.New("input after its end")
+		}
 		if offset > t.received {
 			return fmt.Errorf("input at %d: only what is before %d was received", offset, t.received)
 		}
 		p = p[min(t.received-offset, int64(len(p))):]
 		for len(p) > 0 && !t.closed && t.endedAt.IsZero() {
+			if t.discards {
+				t.received += int64(len(p))
+				return nil
+			}
 			if room := maxCommandInput - len(t.input); room > 0 {
 				n := min(room, len(p))
 				t.input = append(t.input, p[:n]...)

@@ -46,7 +46,7 @@ func TestRuntimeContract(t *testing.T) {
 		New:         func(*testing.T) runtime.Runtime { return rt },
 		Reopen:      func(*testing.T) runtime.Runtime { return rt },
 		Spec:        func(*testing.T) runtime.Spec { return newSpec() },
-		Limitations: runtimetest.Limitations{NoKernel: true, NoCommands: true},
+		Limitations: runtimetest.Limitations{NoKernel: true},
 		Tamper: func(t *testing.T, _ runtime.Runtime, spec runtime.Spec, protocol string) {
 			require.NoError(t, rt.Create(t.Context(), spec))
 			require.NoError(t, rt.Start(t.Context(), spec.ID, 1))

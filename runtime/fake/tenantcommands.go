@@ -32,6 +32,7 @@ type tenantCommand struct {
 	input    []byte // that its program has not read
 	received int64  // bytes of input
 	closed   bool   // the input
+	discards bool   // its program has closed the input
 	size     runtime.TerminalSize
 	attached *commandStream // the latest
 }

@@ -224,10 +224,7 @@ func TestTenantCommandsEndWithTheContainer(t *testing.T) {
 			cmd := tenantCommand("parked", "hang")
 			_, err := rt.OpenCommand(t.Context(), id, cmd)
 			require.Error(t, err)
-			_, err = rt.AttachCommand(t.Context(), id, "unread", claimFence, 0)
-			if tt.after == nil {
-				tt.after = runtime.ErrUnknownRun
-			}
+			_, err = rt.AttachCommand(t.Context(), id, "parked", claimFence, 0)
 			require.ErrorIs(t, err, tt.after)
 		})
 	}
@@ -306,4 +303,28 @@ func TestTenantCommandErrors(t *testing.T) {
 	require.ErrorIs(t, err, runtime.ErrUnavailable)
 	openCommand(t, rt, id, tenantCommand("b", "echo"))
 	require.Contains(t, rt.Calls(), "open_command "+id+" box echo")
+}
+
+// Input that a command does not read waits in the caller, until another attachment
+// takes its place or the command ends.
+func TestTenantCommandInputIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := fake.New()
+		id := startContainer(t, rt)
+		cmd := tenantCommand("unread", "hang")
+		cmd.Input = true
+		first := openCommand(t, rt, id, cmd)
+		sent := make(chan error)
+		go func() { sent <- first.Input(0, make([]byte, 1<<20)) }()
+		synctest.Wait()
+		second, err := rt.AttachCommand(t.Context(), id, "unread", claimFence, 0)
+		require.NoError(t, err)
+		require.ErrorIs(t, <-sent, runtime.ErrAttachedElsewhere)
+		received := second.Start().InputReceived
+		require.Equal(t, int64(64<<10), received)
+		go func() { sent <- second.Input(received, make([]byte, 1<<20)) }()
+		synctest.Wait()
+		require.NoError(t, rt.EndCommand(t.Context(), id, "unread", claimFence))
+		require.NoError(t, <-sent)
+	})
 }

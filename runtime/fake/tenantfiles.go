@@ -143,6 +143,9 @@ func (rt *Runtime) RemoveFile(ctx context.Context, id string, ref runtime.FileRe
 		if err != nil {
 			return err
 		}
+		if p.parent == nil {
+			return syscall.EINVAL // the root
+		}
 		if len(p.node.children) > 0 && !recursive {
 			return syscall.ENOTEMPTY
 		}
@@ -269,7 +272,7 @@ var fileReasons = []struct {
 	{syscall.ENAMETOOLONG, runtime.FileInvalid},
 	{syscall.ELOOP, runtime.FileInvalid},
 	{syscall.EROFS, runtime.FileReadOnly},
-	{syscall.EBUSY, runtime.FileOtherReason},
+	{syscall.EBUSY, runtime.FileInvalid},
 }
 
 // convert returns the contract's error for one of the tree.

@@ -88,6 +88,10 @@ var testprogCommands = map[string]testprogCommand{
 	"attribute":   {1, attribute},
 	"access-list": {1, attribute},
 	"tcp":         {2, serveTCP},
+	"hash":        {0, hash},
+	"both":        {1, both},
+	"count":       {1, count},
+	"mute":        {0, mute},
 }
 
 func testprog(ctx context.Context, p *Proc) int {

@@ -32,6 +32,7 @@ func commandCases(t *testing.T, s *suite) {
 		{"another server", commandOfAnotherServer}, {"forgotten", commandForgotten},
 		{"list", commandList}, {"limits", commandLimits}, {"end", commandEnd}, {"end all", commandEndAll},
 		{"restart", commandRestart}, {"wipe", commandWipe}, {"origin", commandOrigin},
+		{"lost worker", commandLostWorker}, {"stopped worker", commandStoppedWorker}, {"container exits", commandOfExitedContainer},
 		{"terminal", commandTerminal}, {"terminal input", commandTerminalInput}, {"terminal signal", commandTerminalSignal},
 	} {
 		t.Run(k.name, func(t *testing.T) {

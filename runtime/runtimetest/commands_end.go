@@ -206,7 +206,7 @@ func (c *container) terminal(args ...string) runtime.TenantCommand {
 
 // A terminal has the size that it is given, and the command learns of changes.
 func commandTerminal(t *testing.T, c *container) {
-	if isUnsupported(t, c.Limitations.NoProcesses, "terminals") {
+	if isUnsupported(t, c.Limitations.NoProcesses || c.Limitations.NoKernel, "terminals") {
 		return
 	}
 	cmd := c.terminal("terminal")
@@ -240,7 +240,7 @@ func commandTerminal(t *testing.T, c *container) {
 
 // The end of the input is one for a terminal, also within a line.
 func commandTerminalInput(t *testing.T, c *container) {
-	if isUnsupported(t, c.Limitations.NoProcesses, "terminals") {
+	if isUnsupported(t, c.Limitations.NoProcesses || c.Limitations.NoKernel, "terminals") {
 		return
 	}
 	for _, text := range []string{"", "line\n", "part of a line"} {
@@ -259,7 +259,7 @@ func commandTerminalInput(t *testing.T, c *container) {
 
 // Signals reach what is in the foreground of a terminal, also by its characters.
 func commandTerminalSignal(t *testing.T, c *container) {
-	if isUnsupported(t, c.Limitations.NoProcesses, "terminals") {
+	if isUnsupported(t, c.Limitations.NoProcesses || c.Limitations.NoKernel, "terminals") {
 		return
 	}
 	s := c.open(t, c.terminal("noted", "signals"))

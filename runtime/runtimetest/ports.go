@@ -142,12 +142,33 @@ func portEcho(t *testing.T, s *suite) {
 
 // A program that listens on the IPv6 loopback address only is reached too.
 func portIPv6(t *testing.T, s *suite) {
-	if l, err := net.Listen("tcp", "[::1]:0"); err == nil {
-		l.Close()
-	} else if isUnsupported(t, true, "IPv6: this machine has none") {
-		return
+	port := freePort(t)
+	c := s.start(t, func(spec *runtime.Spec) { spec.Ports = []int{port} })
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan runtime.Result, 1)
+	go func() { // ends with the context
+		result, _ := s.rt.Exec(ctx, c.id, c.command("tcp", net.JoinHostPort("::1", strconv.Itoa(port)), "echo"))
+		ended <- result
+	}()
+	defer func() { cancel(); <-ended }()
+	var conn runtime.PortConn
+	unsupported := false
+	eventually(t, "the program listens, or there is no IPv6", func() bool {
+		select {
+		case result := <-ended:
+			ended <- result
+			unsupported = isUnsupported(t, true, "IPv6: "+result.Stderr.String())
+			return true
+		default:
+		}
+		var err error
+		conn, err = s.rt.DialPort(t.Context(), c.id, port, 1)
+		return err == nil
+	})
+	if !unsupported {
+		requireEcho(t, conn)
+		require.NoError(t, conn.Close())
 	}
-	requireEcho(t, s.listen(t, "::1", "echo").dial(t, 1))
 }
 
 // The client ends its direction, and the program answers after that.

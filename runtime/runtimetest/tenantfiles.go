@@ -33,6 +33,7 @@ func tenantFileCases(t *testing.T, s *suite) {
 		{"within", filesWithin},
 		{"other files", irregularFiles},
 		{"errors", fileErrors},
+		{"read-only", readOnlyFiles},
 		{"broken upload", brokenUpload},
 		{"rights of the user", fileRights},
 		{"stopped program", stoppedFileProgram},
@@ -329,4 +330,21 @@ func fileErrors(t *testing.T, c *container) {
 	}
 	_, err = c.rt.StatFile(t.Context(), NewID(), ref("/data"))
 	require.ErrorIs(t, err, runtime.ErrNotFound)
+}
+
+// What is read-only for the tenant's processes is not written.
+func readOnlyFiles(t *testing.T, c *container) {
+	if isUnsupported(t, c.Limitations.SharedHost, "to have read-only filesystems") {
+		return
+	}
+	with := c.suite.start(t, func(spec *runtime.Spec) {
+		spec.ReadOnly = true
+		spec.Volumes = append(spec.Volumes, runtime.Volume{Name: "ro", Target: "/ro", ReadOnly: true})
+	})
+	for _, path := range []string{"/file", "/ro/file", "/ro/new/file"} {
+		_, err := with.rt.WriteFile(t.Context(), with.id, ref(path), 0o644, strings.NewReader("x"))
+		requireFileError(t, runtime.FileReadOnly, err, path)
+	}
+	err := with.rt.WriteTree(t.Context(), with.id, ref("/ro"), pack(t, archiveEntry{"f", tar.TypeReg, 0o644, "x"}))
+	requireFileError(t, runtime.FileReadOnly, err, "WriteTree")
 }

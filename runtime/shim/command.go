@@ -69,6 +69,8 @@ func newCommandRun(cmd runtime.TenantCommand) (Run, error) {
 		problem = fmt.Sprintf("%.64q is no ID of a command", cmd.ID)
 	case cmd.After < 0:
 		problem = "a negative offset"
+	case cmd.Fence <= NoFence:
+		problem = "a command needs the fence of a claim"
 	}
 	if problem != "" {
 		return run, &runtime.StartError{Reason: runtime.StartBadInput, Detail: problem}
@@ -85,12 +87,22 @@ func (s *Session) Commands(ctx context.Context, fence int64) ([]runtime.CommandS
 	if len(response.Commands) > maxListedCommands {
 		return nil, fmt.Errorf("%w: it lists %d commands", runtime.ErrTainted, len(response.Commands))
 	}
-	for _, status := range response.Commands {
+	for i, status := range response.Commands {
 		if !runtime.IsRequestID(status.ID) {
 			return nil, fmt.Errorf("%w: it lists a command with the ID %.64q", runtime.ErrTainted, status.ID)
 		}
+		if status.Result != nil {
+			result := withoutOutput(*status.Result)
+			response.Commands[i].Result = &result
+		}
 	}
 	return response.Commands, nil
+}
+
+// withoutOutput returns a result with nothing of the output but its size.
+func withoutOutput(r runtime.Result) runtime.Result {
+	r.Stdout, r.Stderr = runtime.Output{Total: r.Stdout.Total}, runtime.Output{Total: r.Stderr.Total}
+	return r
 }
 
 // EndCommand implements runtime.Commander.EndCommand.
@@ -101,6 +113,9 @@ func (s *Session) EndCommand(ctx context.Context, id string, fence int64) error 
 
 // EndCommands implements runtime.Commander.EndCommands.
 func (s *Session) EndCommands(ctx context.Context, fence int64, grace time.Duration) error {
+	if fence <= NoFence {
+		return fmt.Errorf("end the commands: %w: %d is no fence", runtime.ErrStaleFence, fence)
+	}
 	grace = max(0, grace)
 	_, err := s.commandCall(ctx, "end the commands", grace+callTimeout, Request{Op: OpEndCommands, Fence: fence, Grace: grace})
 	if errors.Is(err, runtime.ErrUnsupported) {

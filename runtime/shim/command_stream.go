@@ -199,9 +199,7 @@ func (a *commandStream) Result() (runtime.Result, error) {
 	case a.end.Error != nil:
 		return runtime.Result{}, a.end.Error.Err()
 	}
-	result := *a.end.Result
-	result.Stdout, result.Stderr = runtime.Output{Total: result.Stdout.Total}, runtime.Output{Total: result.Stderr.Total}
-	return result, nil
+	return withoutOutput(*a.end.Result), nil
 }
 
 // Acknowledge implements runtime.CommandStream.

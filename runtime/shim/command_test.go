@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -86,20 +87,22 @@ func raw(kind MessageKind, size int, body ...byte) []byte {
 func TestCommandViolations(t *testing.T) {
 	t.Parallel()
 	for name, play := range map[string]func(in *Incoming, s *Stream){
-		"gap":                    func(_ *Incoming, s *Stream) { sendOutput(s, 1, false, "x") },
-		"repeated output":        func(_ *Incoming, s *Stream) { sendOutput(s, 0, false, "x"); sendOutput(s, 0, false, "x") },
-		"negative offset":        func(_ *Incoming, s *Stream) { sendOutput(s, -1, false, "x") },
-		"another stream":         func(_ *Incoming, s *Stream) { _, _ = s.Write(raw(MessageOutput, 10, 0, 0, 0, 0, 0, 0, 0, 0, 2, 'x')) },
-		"empty output":           func(_ *Incoming, s *Stream) { _, _ = s.Write(raw(MessageOutput, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0)) },
-		"too much output":        func(_ *Incoming, s *Stream) { _, _ = s.Write(raw(MessageOutput, outputHeaderSize+MaxCommandData+1)) },
-		"huge message":           func(_ *Incoming, s *Stream) { _, _ = s.Write([]byte{'o', 255, 255, 255, 255}) },
-		"unknown message":        func(_ *Incoming, s *Stream) { _, _ = s.Write(raw('?', 0)) },
-		"message of a server":    func(_ *Incoming, s *Stream) { _ = WriteMessage(s, MessageAcknowledge, OffsetBytes(0)) },
-		"input":                  func(_ *Incoming, s *Stream) { _ = WriteMessage(s, MessageInput, OffsetBytes(0), []byte("x")) },
-		"another start":          func(_ *Incoming, s *Stream) { startsAt(s, 0) },
-		"end without result":     func(_ *Incoming, s *Stream) { _ = WriteJSONMessage(s, MessageEnd, CommandEnd{}) },
-		"end that is not JSON":   func(_ *Incoming, s *Stream) { _, _ = s.Write(raw(MessageEnd, 1, '{')) },
-		"end with both":          func(_ *Incoming, s *Stream) { _ = WriteJSONMessage(s, MessageEnd, CommandEnd{&runtime.Result{}, &WireError{}}) },
+		"gap":                  func(_ *Incoming, s *Stream) { sendOutput(s, 1, false, "x") },
+		"repeated output":      func(_ *Incoming, s *Stream) { sendOutput(s, 0, false, "x"); sendOutput(s, 0, false, "x") },
+		"negative offset":      func(_ *Incoming, s *Stream) { sendOutput(s, -1, false, "x") },
+		"another stream":       func(_ *Incoming, s *Stream) { _, _ = s.Write(raw(MessageOutput, 10, 0, 0, 0, 0, 0, 0, 0, 0, 2, 'x')) },
+		"empty output":         func(_ *Incoming, s *Stream) { _, _ = s.Write(raw(MessageOutput, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0)) },
+		"too much output":      func(_ *Incoming, s *Stream) { _, _ = s.Write(raw(MessageOutput, outputHeaderSize+MaxCommandData+1)) },
+		"huge message":         func(_ *Incoming, s *Stream) { _, _ = s.Write([]byte{'o', 255, 255, 255, 255}) },
+		"unknown message":      func(_ *Incoming, s *Stream) { _, _ = s.Write(raw('?', 0)) },
+		"message of a server":  func(_ *Incoming, s *Stream) { _ = WriteMessage(s, MessageAcknowledge, OffsetBytes(0)) },
+		"input":                func(_ *Incoming, s *Stream) { _ = WriteMessage(s, MessageInput, OffsetBytes(0), []byte("x")) },
+		"another start":        func(_ *Incoming, s *Stream) { startsAt(s, 0) },
+		"end without result":   func(_ *Incoming, s *Stream) { _ = WriteJSONMessage(s, MessageEnd, CommandEnd{}) },
+		"end that is not JSON": func(_ *Incoming, s *Stream) { _, _ = s.Write(raw(MessageEnd, 1, '{')) },
+		"end with both": func(_ *Incoming, s *Stream) {
+			_ = WriteJSONMessage(s, MessageEnd, CommandEnd{&runtime.Result{}, &WireError{}})
+		},
 		"closed without an end":  func(_ *Incoming, s *Stream) { _ = s.CloseWrite() },
 		"truncated message":      func(_ *Incoming, s *Stream) { _, _ = s.Write([]byte{'o', 0}); _ = s.CloseWrite() },
 		"response without error": func(in *Incoming, _ *Stream) { _ = in.Respond(Response{}) },
@@ -219,6 +222,35 @@ func TestSilentCommandProgram(t *testing.T) {
 	})
 }
 
+// What no program accepts is not sent.
+func TestInvalidTenantCommandIsNotSent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newCommandProgram(t, nil)
+		for name, change := range map[string]func(cmd *runtime.TenantCommand){
+			"ID": func(cmd *runtime.TenantCommand) { cmd.ID = "a/b" }, "no ID": func(cmd *runtime.TenantCommand) { cmd.ID = "" },
+			"offset": func(cmd *runtime.TenantCommand) { cmd.After = -1 }, "fence": func(cmd *runtime.TenantCommand) { cmd.Fence = 0 },
+			"arguments": func(cmd *runtime.TenantCommand) { cmd.Args = nil }, "NUL": func(cmd *runtime.TenantCommand) { cmd.Args = []string{"a\x00"} },
+			"variable": func(cmd *runtime.TenantCommand) { cmd.Environment = map[string]string{"a=b": "c"} },
+			"size":     func(cmd *runtime.TenantCommand) { cmd.Args = []string{"a", strings.Repeat("x", MaxFrame)} },
+		} {
+			cmd := testCommand
+			change(&cmd)
+			_, err := p.OpenCommand(t.Context(), cmd)
+			start, ok := errors.AsType[*runtime.StartError](err)
+			require.True(t, ok, "%s: %v", name, err)
+			require.Equal(t, runtime.StartBadInput, start.Reason, name)
+		}
+		_, err := p.AttachCommand(t.Context(), "a/b", 7, 0)
+		require.ErrorIs(t, err, runtime.ErrUnknownRun)
+		_, err = p.AttachCommand(t.Context(), "id", 7, -1)
+		require.ErrorIs(t, err, runtime.ErrUnknownRun)
+		require.ErrorIs(t, p.EndCommands(t.Context(), NoFence, 0), runtime.ErrStaleFence)
+		require.Empty(t, p.requests)
+		_ = p.Close()
+	})
+}
+
 // The call ends with its context, the attachment does not.
 func TestOpenCommandContext(t *testing.T) {
 	t.Parallel()
@@ -298,6 +330,7 @@ func TestCommandsListed(t *testing.T) {
 		ok     bool
 	}{
 		"none": {nil, true}, "one": {[]runtime.CommandStatus{{ID: "a"}}, true},
+		"ended":    {[]runtime.CommandStatus{{ID: "a", Result: &runtime.Result{Stderr: runtime.Output{Total: 3}}}}, true},
 		"bad ID":   {[]runtime.CommandStatus{{ID: "a/b"}}, false},
 		"too many": {make([]runtime.CommandStatus, maxListedCommands+1), false},
 	} {

@@ -116,7 +116,8 @@ type Request struct {
 }
 
 // Run is a runtime.Command with all defaults filled in, as sent. If RunID is
-// already known, the request waits for the outcome of that run.
+// already known, the request waits for the outcome of that run. For OpCommand, a
+// Timeout of 0 means none, and the ID is that of the Request.
 type Run struct {
 	RunID       string            `json:"key"`
 	Args        []string          `json:"args"`

@@ -61,6 +61,9 @@
 //	                       indefinitely), count (read all, then write how many
 //	                       bytes), greet (write "hello" and end, then read all,
 //	                       and write how many bytes to the file "counted")
+//	box web ADDRESS        answer HTTP on a TCP address: /echo with the body, other
+//	                       paths with the request; agree to any other protocol,
+//	                       and echo
 //	box connect ADDRESS    connect to a socket, @NAME for an abstract one
 //	box flood ADDRESS N    open N connections to it, repeatedly
 //	box listen ADDRESS     listen on a socket, and exit
@@ -152,6 +155,7 @@ func commands() map[string]command {
 		"rename":      {2, rename},
 		"mkfifo":      {1, makeFIFO},
 		"tcp":         {2, serveTCP},
+		"web":         {1, serveWeb},
 		"connect":     {1, connect},
 		"flood":       {2, flood},
 		"listen":      {1, listen},
