@@ -33,9 +33,9 @@ class Client:
     """A client of one server. Many threads may use it at once.
 
     Without arguments it uses the environment as the command line does: HOSTLER_SERVER,
-    and HOSTLER_API_KEY or the file HOSTLER_API_KEY_FILE. HOSTLER_URL is another name
-    of HOSTLER_SERVER. timeout, in seconds, is that of each step of a request. The key
-    is sent to this server only: no redirect is followed, no proxy is used.
+    and HOSTLER_API_KEY or the file HOSTLER_API_KEY_FILE. timeout, in seconds, is that
+    of each step of a request. The key is sent to this server only: no redirect is
+    followed, and no proxy is used.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Client:
         context: Optional[ssl.SSLContext] = None,
     ) -> None:
         if url is None:
-            url = os.environ.get("HOSTLER_SERVER") or os.environ.get("HOSTLER_URL") or DEFAULT_SERVER
+            url = os.environ.get("HOSTLER_SERVER") or DEFAULT_SERVER
         if api_key is None:
             api_key = _key_of_environment()
         self.transport = Transport(url, api_key, timeout, context)

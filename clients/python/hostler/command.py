@@ -92,7 +92,8 @@ class Command:
         self._is_known = is_owner  # to the server
         self._lost_timeout = lost_timeout
         self._lines: Optional[_Lines] = None
-        self._lock = threading.Lock()  # guards _lines against interrupt
+        self._lock = threading.Lock()  # guards _lines and _is_reading
+        self._is_reading = False
         self._closed = threading.Event()
 
     def __repr__(self) -> str:
@@ -102,6 +103,17 @@ class Command:
         return self
 
     def __next__(self) -> Chunk:
+        with self._lock:
+            self._is_reading = True
+        try:
+            return self._next()
+        finally:
+            with self._lock:
+                self._is_reading = False
+            if self._closed.is_set():
+                self._disconnect()
+
+    def _next(self) -> Chunk:
         failures, since, error = 0, 0.0, None
         while self.result is None:
             try:
@@ -261,8 +273,11 @@ class Command:
         """Stop reading, also in another thread. The command continues."""
         self._closed.set()
         with self._lock:
-            if self._lines is not None:
+            if self._is_reading and self._lines is not None:
                 self._lines.response.interrupt()
+            is_reading = self._is_reading
+        if not is_reading:
+            self._disconnect()
 
     def _disconnect(self) -> None:
         with self._lock:
@@ -275,7 +290,6 @@ class Command:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-        self._disconnect()
         if self._is_owner and self.result is None:
             try:
                 self.kill()
