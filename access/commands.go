@@ -197,5 +197,13 @@ func (c *Command) Result() (runtime.Result, error) {
 	return result, err
 }
 
+// SendSignal sends one of Signals.
+func (c *Command) SendSignal(name string) error {
+	if err := validateSignal(name); err != nil {
+		return err
+	}
+	return c.Signal(name)
+}
+
 // Close implements runtime.CommandStream. A second call does nothing.
 func (c *Command) Close() error { return c.close() }

@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 	"reflect"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -21,6 +22,30 @@ func (a *API) commandRoutes() {
 	handle(a, op("command-output", "GET "+execPath+"/{command}/output", "Stream the output of a command"), a.commandOutput)
 	handle(a, op("ack-command", "POST "+execPath+"/{command}/ack", "Acknowledge output of a command"), a.ackCommand)
 	handle(a, op("command-input", "POST "+execPath+"/{command}/input", "Send input to a command"), a.commandInput)
+	a.handleSocket(op("start-command", "GET "+execPath+"/attach", "Start a command over a WebSocket"), a.startSocket)
+	a.handleSocket(op("attach-command", "GET "+execPath+"/{command}/attach", "Attach to a command over a WebSocket"), a.attachSocket)
+}
+
+// handleSocket registers a route that becomes a WebSocket.
+func (a *API) handleSocket(o huma.Operation, serve http.HandlerFunc) {
+	o = a.documented(o)
+	text := &huma.Schema{Type: huma.TypeString}
+	o.Parameters = []*huma.Param{{Name: "id", In: "path", Required: true, Schema: text, Description: "The claim's id."}}
+	if strings.Contains(o.Path, "{command}") {
+		zero := 0.0
+		o.Parameters = append(o.Parameters,
+			&huma.Param{Name: "command", In: "path", Required: true, Schema: text, Description: "The command's id."},
+			&huma.Param{Name: "after", In: "query", Schema: &huma.Schema{Type: huma.TypeInteger, Format: "int64", Minimum: &zero}, Description: "The output from this offset on."})
+	}
+	schemas := a.huma.OpenAPI().Components.Schemas
+	o.Responses["101"] = &huma.Response{Description: "A WebSocket of SocketMessage and SocketEvent, and of binary messages.", Content: map[string]*huma.MediaType{
+		"application/json": {Schema: &huma.Schema{AnyOf: []*huma.Schema{
+			schemas.Schema(reflect.TypeFor[SocketMessage](), true, "SocketMessage"),
+			schemas.Schema(reflect.TypeFor[SocketEvent](), true, "SocketEvent"),
+		}}},
+	}}
+	a.huma.OpenAPI().AddOperation(&o)
+	patternRecorder{a}.HandleFunc(o.Method+" "+o.Path, serve)
 }
 
 // commandDescriptions are the descriptions of the operations of commands.
@@ -33,7 +58,8 @@ var commandDescriptions = map[string]string{
 	"signal-command": "To the processes of the command's group, and with a terminal to those in the foreground.",
 	"command-output": "Lines of JSON until the command has ended; empty lines are heartbeats. The container keeps 1 MiB until it is acknowledged, and then the command waits in its next write: acknowledge while you read. A connection that was lost continues with after set to the offset after the last byte received. A second reader takes the place of the first, which gets attached_elsewhere.",
 	"command-input":  "The body is the input. The answer has how much of it the command's container has received, within 20 seconds: a command that does not read delays the rest, and the client sends it again.",
-	"ack-command":    "Once a command has ended and all of its output is acknowledged, the container forgets it.",
+	"start-command":  "The first message is text: {\"type\":\"start\",\"start\":{...}} with the body of exec. From then on it is as attach-command.",
+	"attach-command": "A binary message begins with a byte: 0 stdin, of the client; 1 stdout and 2 stderr, of the server, in the order of their offsets from that of the first message on. Text messages are JSON. Messages of a client are at most 64 KiB, and at most 256 KiB of its input may be sent that no message input has confirmed. The server pings every 15 seconds.",
 }
 
 // describeCommands describes the two bodies of exec, and streams.
@@ -51,6 +77,8 @@ func describeCommands(doc *huma.OpenAPI) {
 	exec["200"].Content = map[string]*huma.MediaType{"application/json": {
 		Schema: &huma.Schema{AnyOf: []*huma.Schema{completed["application/json"].Schema, command}},
 	}}
+	// Also for the requests: input may end without more of it.
+	doc.Paths[execPath+"/{command}/input"].Post.RequestBody.Required = false
 	line := schema(CommandLine{}, "CommandLine")["application/json"]
 	output := doc.Paths[execPath+"/{command}/output"].Get.Responses["200"]
 	output.Content = map[string]*huma.MediaType{typeNDJSON: line}

@@ -360,3 +360,34 @@ func TestContainerErrorsOfCommands(t *testing.T) {
 	require.Equal(t, 409, a.status)
 	require.Equal(t, string(api.ClaimNotActive), a.body["code"])
 }
+
+// refusingGate refuses every command.
+type refusingGate struct{ access.Gates }
+
+func (refusingGate) Exec(_ context.Context, _ access.Grant, c access.CommandUse) error {
+	return &access.DeniedError{Gate: "exec.before", Hook: "guard", Message: "not " + c.Args[0]}
+}
+
+// A command that a gate refuses does not start.
+func TestGateRefusesCommand(t *testing.T) {
+	s := serveCommands(t, commandWorkload, func(o *access.Options) { o.Gates = refusingGate{} })
+	a := s.exec("POST", "", `{"command":["box","echo","x"]}`)
+	require.Equal(t, 403, a.status, a.text)
+	require.Equal(t, string(api.DeniedByHook), a.body["code"])
+	require.Equal(t, "guard", a.body["reason"])
+	require.NotContains(t, strings.Join(s.RT.Calls(), "\n"), "open_command")
+}
+
+// A command may have another user where the workload runs as root, unless the
+// container was created before it did.
+func TestUserOfChangedWorkload(t *testing.T) {
+	root := strings.Replace(commandWorkload, "1000", "0:0", 1)
+	s := serveCommands(t, root, nil)
+	require.Equal(t, 200, s.exec("POST", "", `{"command":["box","echo","x"],"user":"1001"}`).status)
+	s = serveCommands(t, commandWorkload, nil)
+	require.Equal(t, 200, s.exec("POST", "", `{"command":["box","echo","x"],"user":"1000"}`).status)
+	s.Apply(root)
+	for _, user := range []string{"0", "1000"} {
+		require.Equal(t, 422, s.exec("POST", "", `{"command":["box","echo","x"],"user":"`+user+`"}`).status)
+	}
+}

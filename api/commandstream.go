@@ -49,11 +49,18 @@ func viewStart(c *access.Command) *CommandStart {
 
 type outputIn struct {
 	CommandPath
-	After int64 `query:"after" minimum:"0" doc:"The output from this offset on. What is before it counts as acknowledged."`
+	After version `query:"after" doc:"The output from this offset on. What is before it counts as acknowledged. Default: all that is kept."`
 }
 
 func (a *API) commandOutput(ctx context.Context, in *outputIn) (*streamOut, error) {
-	c, err := a.o.Access.Attach(ctx, in.ID, in.Command, in.After)
+	after := in.After.value
+	if !in.After.isSet {
+		err := a.control(ctx, in.CommandPath, func(c *access.Command) error { after = c.Start().Offset; return nil })
+		if err != nil {
+			return nil, err
+		}
+	}
+	c, err := a.o.Access.Attach(ctx, in.ID, in.Command, after)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +101,7 @@ type outputWriter interface {
 	piece(ctx context.Context, p piece)
 	heartbeat()
 	// flush writes what the other methods have prepared.
-	flush() error
+	flush(ctx context.Context) error
 }
 
 // followOutput writes the output of a command until its end, and closes the
@@ -138,13 +145,13 @@ func (a *API) writeOutput(ctx context.Context, c *access.Command, read <-chan pi
 	defer heartbeat.Stop()
 	w.start(viewStart(c))
 	for {
-		if err := w.flush(); err != nil {
+		if err := w.flush(ctx); err != nil {
 			return err
 		}
 		select {
 		case p := <-read:
 			if writeBatch(ctx, p, read, w) {
-				return w.flush()
+				return w.flush(ctx)
 			}
 		case <-heartbeat.C:
 			w.heartbeat()
@@ -208,7 +215,7 @@ func streamName(isStderr bool) string {
 	return "stdout"
 }
 
-func (l *outputLines) flush() error {
+func (l *outputLines) flush(context.Context) error {
 	if l.buf.Len() == 0 {
 		return nil
 	}

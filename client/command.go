@@ -43,6 +43,9 @@ func (c *Client) StartCommand(ctx context.Context, claim string, r CommandReques
 	return &Command{ID: got.ID, c: c, claim: claim, connected: true}, nil
 }
 
+// AllKept is the offset of the first output that a container keeps.
+const AllKept int64 = -1
+
 // AttachCommand attaches to a command of a claim. Its output is read from the offset
 // after on; what is before it is given up. The input continues after what was
 // received.
@@ -95,7 +98,7 @@ func (cmd *Command) Wait(ctx context.Context, stdout, stderr io.Writer) (Command
 
 // commandLine is a line of a stream of output.
 type commandLine struct {
-	Start  *struct{}      `json:"start"`
+	Start  *commandStart  `json:"start"`
 	Offset int64          `json:"offset"`
 	Stream string         `json:"stream"`
 	Data   []byte         `json:"data"`
@@ -103,14 +106,20 @@ type commandLine struct {
 	Error  *Error         `json:"error"`
 }
 
+// commandStart is the state of a command when it was attached to.
+type commandStart struct {
+	Offset int64 `json:"offset"`
+}
+
 // read reads output through one connection, to the end of the command.
 func (cmd *Command) read(ctx context.Context, stdout, stderr io.Writer) (CommandResult, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	resp, err := cmd.c.doOnce(ctx, call{
-		method: http.MethodGet, path: commandPath(cmd.claim, cmd.ID) + "/output",
-		query: url.Values{"after": {strconv.FormatInt(cmd.offset, 10)}},
-	})
+	query := url.Values{}
+	if cmd.offset != AllKept {
+		query.Set("after", strconv.FormatInt(cmd.offset, 10))
+	}
+	resp, err := cmd.c.doOnce(ctx, call{method: http.MethodGet, path: commandPath(cmd.claim, cmd.ID) + "/output", query: query})
 	if err != nil {
 		return CommandResult{}, err
 	}
@@ -152,6 +161,11 @@ func (cmd *Command) handleLine(ctx context.Context, text []byte, stdout, stderr 
 	switch {
 	case line.Error != nil:
 		return nil, line.Error
+	case line.Start != nil:
+		if cmd.offset == AllKept {
+			cmd.offset, cmd.acked = line.Start.Offset, line.Start.Offset
+		}
+		return nil, nil
 	case line.End != nil:
 		_ = cmd.c.acknowledge(ctx, cmd.claim, cmd.ID, cmd.offset) // otherwise it is forgotten later
 		return line.End, nil

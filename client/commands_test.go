@@ -148,7 +148,7 @@ func TestExec(t *testing.T) {
 	_, c, claim := commandClient(t, 0)
 	got, err := c.Exec(t.Context(), claim, client.CommandRequest{Command: []string{"box", "echo", "hi"}, Timeout: time.Minute})
 	require.NoError(t, err)
-	require.Equal(t, "hi", got.Stdout.Head)
+	require.Equal(t, "hi\n", got.Stdout.Head)
 	_, err = c.Exec(t.Context(), claim, client.CommandRequest{Command: []string{"nope"}})
 	e, ok := errors.AsType[*client.Error](err)
 	require.True(t, ok)

@@ -42,3 +42,26 @@ func TestPoints(t *testing.T) {
 	}
 	require.False(t, Point("post_clam").IsValid())
 }
+
+// Gates have names of their own, which are those of no point.
+func TestGates(t *testing.T) {
+	seen := map[string]bool{}
+	for _, r := range Gates() {
+		require.Equal(t, r, r.Gate.Rule())
+		require.NotEmpty(t, r.Doc)
+		for _, name := range append([]string{string(r.Gate)}, r.Aliases...) {
+			require.False(t, seen[name], name)
+			seen[name] = true
+			g, ok := GateNamed(name)
+			require.True(t, ok)
+			require.Equal(t, r.Gate, g)
+			require.False(t, Point(name).IsValid())
+			_, isEvent := EventAliasOf(name)
+			require.False(t, isEvent, name)
+		}
+	}
+	require.Len(t, seen, 7)
+	_, ok := GateNamed("exec.after")
+	require.False(t, ok)
+	require.Empty(t, Gate("exec.after").Rule())
+}

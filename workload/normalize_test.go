@@ -39,6 +39,7 @@ func requireNormalized(t *testing.T, w *Workload) {
 	require.NoError(t, err, "%s", source)
 	require.Equal(t, w.Hooks, again.Hooks, "%s", source)
 	require.Equal(t, w.EventHooks, again.EventHooks, "%s", source)
+	require.Equal(t, w.Gates, again.Gates, "%s", source)
 	require.Equal(t, w.Secrets, again.Secrets, "%s", source)
 	require.Equal(t, string(text), string(again.NormalizedHooks()))
 }

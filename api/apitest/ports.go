@@ -8,37 +8,16 @@ import (
 	"syscall"
 
 	"github.com/hostler/hostler/access"
-	"github.com/hostler/hostler/claim"
-	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/runtime"
-	"github.com/hostler/hostler/workload"
 )
 
 // Ports returns what connects to ports: of every container, those of this machine.
 // The gates may be nil.
 func (b *Backend) Ports(gates access.Gates, uses access.Uses) *access.Service {
 	return access.New(access.Options{
-		Claims: portClaims{b}, Workloads: noWorkloads{}, Runtime: machine{}, Gates: gates, Uses: uses,
+		Claims: fileClaims{b}, Workloads: noWorkloads{}, Runtime: machine{}, Gates: gates, Uses: uses,
 		Log: slog.New(slog.DiscardHandler),
 	})
-}
-
-// portClaims has the claims of a backend.
-type portClaims struct{ b *Backend }
-
-func (c portClaims) Claim(ctx context.Context, id string) (claim.Claim, error) {
-	return records{c.b}.Claim(ctx, id)
-}
-
-func (c portClaims) Touch(ctx context.Context, id string) (claim.Claim, error) {
-	return c.Claim(ctx, id)
-}
-
-// noWorkloads has none: no claim becomes idle.
-type noWorkloads struct{}
-
-func (noWorkloads) Current(context.Context, string) (*workload.Workload, pool.Record, error) {
-	return nil, pool.Record{}, pool.ErrWorkloadNotFound
 }
 
 // machine is a runtime whose containers have the ports of this machine.

@@ -252,6 +252,7 @@ func (c *tenantCommand) end(result runtime.Result, err error) {
 		c.ended.Result = &result
 	}
 	c.scratch, c.pending, c.worker = nil, nil, nil
+	c.discardsInput = true
 	c.endedAt = time.Now()
 	c.changed.Broadcast()
 	close(c.done)

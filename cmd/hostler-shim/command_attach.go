@@ -13,6 +13,8 @@ import (
 type attachment struct {
 	command *tenantCommand
 	in      *shim.Incoming
+	// control reports whether it has no output: see runtime.ControlOnly.
+	control bool
 
 	// The fields below are guarded by command.mu.
 	position int64 // of the next output to send
@@ -27,6 +29,14 @@ func (c *tenantCommand) attach(in *shim.Incoming) (*attachment, shim.CommandStar
 	r := in.Request.Command
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	start := shim.CommandStart{
+		Offset: r.After, InputReceived: c.inputReceived, InputClosed: c.inputClosed || c.ended != nil,
+		Created: r.Nonce != "" && r.Nonce == c.nonce, Terminal: c.terminal,
+	}
+	if r.After == runtime.ControlOnly {
+		start.Offset = c.output.start
+		return &attachment{command: c, in: in, control: true}, start, nil
+	}
 	if r.After < c.output.start || r.After > c.output.end {
 		return nil, shim.CommandStart{}, fmt.Errorf("%w: it has the output from %d to %d, not from %d",
 			runtime.ErrOutputLost, c.output.start, c.output.end, r.After)
@@ -36,10 +46,7 @@ func (c *tenantCommand) attach(in *shim.Incoming) (*attachment, shim.CommandStar
 	a := &attachment{command: c, in: in, position: r.After}
 	c.attached = a
 	c.changed.Broadcast()
-	return a, shim.CommandStart{
-		Offset: r.After, InputReceived: c.inputReceived, InputClosed: c.inputClosed,
-		Created: r.Nonce != "" && r.Nonce == c.nonce, Terminal: c.terminal,
-	}, nil
+	return a, start, nil
 }
 
 // endAttachment ends the attachment, if there is one. The caller holds mu.
@@ -64,13 +71,19 @@ func (a *attachment) detach(reason error) (detached, forget bool) {
 	if a.over {
 		return false, false
 	}
-	a.over, a.err, c.attached = true, reason, nil
+	a.over, a.err = true, reason
+	if !a.control {
+		c.attached = nil
+	}
 	c.changed.Broadcast()
 	return true, errors.Is(reason, io.EOF) && a.told && c.output.size() == 0
 }
 
 // serve sends the output until the attachment ends.
 func (a *attachment) serve() error {
+	if a.control {
+		return a.waitOver()
+	}
 	stream, buf := a.in.Stream(shim.CommandStream), make([]byte, shim.MaxCommandData)
 	for {
 		offset, n, stderr, err := a.nextOutput(buf)
@@ -119,6 +132,12 @@ func (a *attachment) sendEnd() error {
 	if err := shim.WriteJSONMessage(a.in.Stream(shim.CommandStream), shim.MessageEnd, end); err != nil {
 		return err
 	}
+	return a.waitOver()
+}
+
+// waitOver waits for the end of the attachment.
+func (a *attachment) waitOver() error {
+	c := a.command
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for !a.over {
@@ -161,7 +180,11 @@ func (a *attachment) acknowledge(body []byte) error {
 	if a.over {
 		return a.err
 	}
-	if offset > a.position {
+	sent := a.position
+	if a.control {
+		sent = c.output.end
+	}
+	if offset > sent {
 		return errInvalidRequest
 	}
 	c.output.release(offset)

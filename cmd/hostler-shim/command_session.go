@@ -13,7 +13,8 @@ import (
 // handleCommand attaches to a command, which it starts if it is new.
 func (c *session) handleCommand(in *shim.Incoming) error {
 	r := in.Request
-	if r.Command == nil || r.Streams != 2 || !runtime.IsRequestID(r.RunID) || r.Command.After < 0 ||
+	if r.Command == nil || r.Streams != 2 || !runtime.IsRequestID(r.RunID) ||
+		r.Command.After < 0 && (r.Command.After != runtime.ControlOnly || r.Run != nil) ||
 		r.Run != nil && (len(r.Run.Args) == 0 || r.Run.Timeout < 0 || r.Run.Grace < 0) {
 		return errInvalidRequest
 	}

@@ -107,12 +107,12 @@ var requestHandlers = map[shim.Op]func(c *session, in *shim.Incoming) error{
 	shim.OpServe:       (*session).handleServe, // from RequestsVersion on
 	shim.OpTar:         (*session).handleTransfer,
 	shim.OpUntar:       (*session).handleTransfer,
+	shim.OpDial:        (*session).handleDial,
+	shim.OpClosePorts:  (*session).handleClosePorts,
 	shim.OpCommand:     (*session).handleCommand,
 	shim.OpCommands:    (*session).handleCommands,
 	shim.OpEndCommand:  (*session).handleEndCommand,
 	shim.OpEndCommands: (*session).handleEndCommands,
-	shim.OpDial:        (*session).handleDial,
-	shim.OpClosePorts:  (*session).handleClosePorts,
 	// These goroutines end with what they wait for, or with the session.
 	shim.OpWaitResult:   func(c *session, in *shim.Incoming) error { go c.handleWaitResult(in); return nil },
 	shim.OpHalt:         func(c *session, in *shim.Incoming) error { go c.handleHalt(in); return nil },

@@ -32,7 +32,7 @@ const exitHelp = `Exit status:
   0    success
   1    failure, or a workload file has errors
   2    usage error
-  3    no such workload, claim, container, run, wait, snapshot, key or file
+  3    no such workload, claim, container, run, wait, snapshot, key, file or command
   4    no container available, or the server is unavailable: try again
   5    a hook failed
   6    the API key is missing, invalid or not allowed to do this, or a hook refuses it
@@ -40,6 +40,7 @@ const exitHelp = `Exit status:
   8    a wait timed out
   9    a wait was aborted after its deadline
   10   a wait was canceled, because its claim ended
+  124  hostler exec: the command has reached its timeout; other codes are the command's
   130  interrupted`
 
 // exitCodes are the exit codes of the server's errors; others are exitFailure.
@@ -55,6 +56,8 @@ var exitCodes = map[client.Code]int{
 	client.CodeMemoryNotFound:     exitNotFound,
 	client.CodeFileNotFound:       exitNotFound,
 	client.CodeTooManyRequests:    exitUnavailable,
+	client.CodeCommandNotFound:    exitNotFound,
+	client.CodeTooManyCommands:    exitUnavailable,
 	client.CodeDeniedByHook:       exitRefused,
 	client.CodeSyncFailed:         exitState,
 	client.CodeRateLimited:        exitUnavailable,
@@ -85,6 +88,8 @@ var hints = map[client.Code]string{
 	client.CodeMemoryNotShared:   "see memory in the workload file",
 	client.CodeMemoryFull:        "delete keys with `hostler memory delete`",
 	client.CodeVersionConflict:   "read it again with `hostler memory get -o json`",
+	client.CodeCommandNotFound:   "see `hostler get commands`",
+	client.CodeNotSupported:      "release the claim: the next container supports it",
 	client.CodeClaimNotActive:    "see `hostler get claims`",
 	client.CodeClaimReleasing:    "see `hostler get claims --failed` for the reason of a delay",
 	client.CodeNoSync:            "see sync in the workload file",

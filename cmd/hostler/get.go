@@ -165,6 +165,7 @@ func newGetCmd() *cobra.Command {
 		newEventsCmd(),
 		waitKind().command(),
 		newGetHooksCmd(),
+		newGetCommandsCmd(),
 	)
 }
 

@@ -19,6 +19,7 @@ hooks:
     - { name: init, command: [init] }
     - { name: off, command: [init], enabled: false }
   pre_destroy: ["log"]
+  exec.before: [guard_destructive]
   events:
     - { name: audit, on: [claim.failed], webhook: { url: "https://audit.example/" } }
 `
@@ -32,10 +33,11 @@ func TestGetHooks(t *testing.T) {
 		code, out, errOut := hostler(t, "", "get", "hooks", of)
 		require.Equal(t, exitOK, code, errOut)
 		lines := strings.Split(strings.TrimSpace(out), "\n")
-		require.Len(t, lines, 4, out)
+		require.Len(t, lines, 5, out)
 		require.Equal(t, strings.Fields("AT HOOK ACTION ATTEMPTS FAILURES AVERAGE_MS P95_MS MAX_MS LAST_STATE LAST"), strings.Fields(lines[0]))
 		require.Equal(t, "pre_destroy", strings.Fields(lines[2])[0])
-		require.Equal(t, []string{"claim.failed", "audit", "webhook", "0", "0"}, strings.Fields(lines[3])[:5])
+		require.Equal(t, []string{"exec.before", "exec.before[0]", "builtin"}, strings.Fields(lines[3])[:3])
+		require.Equal(t, []string{"claim.failed", "audit", "webhook", "0", "0"}, strings.Fields(lines[4])[:5])
 	}
 	code, out, errOut := hostler(t, "", "get", "hooks", "web", "--normalized")
 	require.Equal(t, exitOK, code, errOut)
@@ -52,7 +54,7 @@ func TestConfiguredImageHooks(t *testing.T) {
 		return client.Run{Point: "post_claim", Hook: "image:" + name, Index: index, State: client.RunSucceeded, Command: []string{"/etc/hostler/hooks/" + name}}
 	}
 	list := configuredHooks(w, []client.Run{run("b", 1), run("post_claim", 0), run("b", 1)})
-	require.Len(t, list, 5)
+	require.Len(t, list, 6)
 	require.Equal(t, "image:post_claim", list[0].Hook)
 	require.Equal(t, "image:b", list[1].Hook)
 	require.Equal(t, 2, list[1].Attempts)
@@ -73,7 +75,7 @@ func TestConfiguredHooks(t *testing.T) {
 		{Event: "claim.failed", Hook: "audit", State: client.RunTimedOut, Duration: 7, StartedAt: at(2)},
 	}
 	list := configuredHooks(w, runs)
-	require.Len(t, list, 3)
+	require.Len(t, list, 4)
 	last := at(4)
 	require.Equal(t, configuredHook{
 		At: "post_claim", Hook: "init", Action: "command", OnError: "fail", Timeout: float64(hooks.DefaultTimeout.Milliseconds()),
@@ -84,5 +86,5 @@ func TestConfiguredHooks(t *testing.T) {
 	require.Equal(t, "3001.0 (slow)", slow.row()[6])
 	require.False(t, newConfiguredHook("wait_start", hooks.Hook{Action: hooks.Command{}}, []client.Run{run(client.RunSucceeded, 3000, 1)}).Slow)
 	require.False(t, newConfiguredHook("post_claim", hooks.Hook{Action: hooks.Command{}}, []client.Run{run(client.RunSucceeded, 3001, 1)}).Slow)
-	require.Equal(t, []float64{1, 1, 7}, []float64{float64(list[2].Attempts), float64(list[2].Failures), list[2].P95})
+	require.Equal(t, []float64{1, 1, 7}, []float64{float64(list[3].Attempts), float64(list[3].Failures), list[3].P95})
 }

@@ -28,6 +28,8 @@ it at the release, and records every event.
 		newGetCmd(),
 		newClaimCmd(),
 		newReleaseCmd(),
+		newExecCmd(),
+		newKillCmd(),
 		newSyncCmd(),
 		newMemoryCmd(),
 		newCpCmd(),

@@ -56,7 +56,7 @@ func TestEvasions(t *testing.T) {
 			require.True(t, strings.HasPrefix(reason, rule+": "), "%s: %s", script, reason)
 		}
 	}
-	require.Greater(t, n, 200)
+	require.GreaterOrEqual(t, n, 200)
 	for _, args := range [][]string{
 		{"rm", "-rf", "/"}, {"sh", "-c", "$X -rf /"}, {"sh", "-c", "$X"}, {"env", "-S", "rm -rf /"}, {"git", "push", "-f"}, {"psql", "-c", "drop table x"}, {"xargs", "rm", "-rf"},
 	} {
@@ -83,6 +83,21 @@ func TestHarmless(t *testing.T) {
 	for _, args := range [][]string{{"bash"}, {"sh"}, {"bash", "-l"}, {"python3"}, {"ls", "-l"}, {"echo", "$(rm -rf /)"}, {"psql"}, nil} {
 		reason, found := Destructive(args, map[string]string{"X": "rm -rf /"})
 		require.False(t, found, "%v: %s", args, reason)
+	}
+}
+
+// docs/guards.md lists what the guard does not see, and no more than that.
+func TestOutOfReach(t *testing.T) {
+	for _, script := range []string{
+		"sh script.sh", "make clean", `python3 -c "shutil.rmtree('/')"`, `perl -e 'unlink "x"'`, `sh -c "$(curl a)"`, `eval "$(cat f)"`, "X=$(curl a); rm $X /", "read x < f; $x",
+		"tmux new 'rm -rf x'", "unlink x", "rm -r x", "> file", "mv x /dev/null", "truncate -s 0 x", "git push origin :branch", "git branch -D x",
+	} {
+		reason, found := Destructive([]string{"bash", "-c", script}, nil)
+		require.False(t, found, "%s: %s", script, reason)
+	}
+	for _, script := range []string{"X=rmm; ${X%m} -rf /", "X=xrm; ${X#x} -rf /", "X=rx; ${X/x/m} -rf /", "X=xrm; ${X:1:2} -rf /", "Y=rm X=Y; ${!X} -rf /"} {
+		_, found := Destructive([]string{"bash", "-c", script}, nil)
+		require.True(t, found, "a program of such a name: %s", script)
 	}
 }
 
@@ -120,8 +135,11 @@ func FuzzDestructive(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if len(text) > 4096 {
-			return
+		if len(text) > 4096 || strings.HasPrefix(text, "-") || strings.HasPrefix(text, "+") {
+			return // a shell reads it as an option
+		}
+		if strings.ContainsAny(text, unknown+separator+fromCommand) {
+			return // marks, of which no argument has the first
 		}
 		_, found := Destructive([]string{"bash", "-c", text}, map[string]string{"x": text})
 		Destructive(strings.Fields(text), nil)

@@ -111,7 +111,7 @@ func (j *judge) guardScript(text string, l language) {
 		return
 	}
 	var file *syntax.File
-	for _, variant := range []syntax.LangVariant{l.variant, syntax.LangBash, syntax.LangPOSIX, syntax.LangMirBSDKorn, syntax.LangZsh} {
+	for _, variant := range []syntax.LangVariant{l.variant, syntax.LangBash, syntax.LangPOSIX, syntax.LangMirBSDKorn} {
 		if read, err := parse(text, variant); err == nil {
 			file = read
 			break

@@ -3,11 +3,14 @@
 // are probably not what their author meant.
 //
 // It reads them as a shell does, so it sees a command also behind sh -c, env -S,
-// xargs and in a command substitution, and options in every order. It evaluates
-// nothing: what a variable or a file supplies is not seen. So it protects against
-// accidents, and is not a boundary for anyone who wants to evade it.
+// xargs and in a command substitution, and options in every order. Script and Args,
+// which advise authors, evaluate nothing: what a variable or a file supplies is not
+// seen. Destructive, which decides about commands of tenants, also knows the values
+// that a script itself gives to variables, and refuses what it cannot read. All of it
+// protects against accidents, and is not a boundary for anyone who wants to evade it.
 //
-// Script and Args never fail and take time in proportion to the text. To add a
+// Script and Args never fail and take time in proportion to the text; what Destructive
+// reads, keeps and follows is bounded (guard.go). To add a
 // rule, add a row to the table in rules.go; to look behind another program that
 // starts commands, add one to the table in wrappers.go.
 package lint

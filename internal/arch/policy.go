@@ -119,6 +119,8 @@ var importOwners = []owner{
 	{"github.com/klauspost/compress", []string{"snapshot"}, "only snapshots are compressed"},
 	{"gopkg.in/yaml.v3", []string{"workload", "api/...", "cmd/hostler"},
 		"YAML is read by package workload and printed by the API and the command line"},
+	{"golang.org/x/term", []string{"cmd/hostler"}, "only cmd/hostler has a terminal"},
+	{"github.com/coder/websocket", []string{"api/..."}, "only the API speaks WebSocket"},
 	{"github.com/spf13/cobra", []string{"cmd/hostler"}, "only cmd/hostler is a command line"},
 	{"github.com/prometheus/client_golang", []string{"cmd/hostler", "api/..."},
 		"metrics are counted where things are wired"},

@@ -1,129 +1,67 @@
 package main
 
-// tenantCommands are mutations of the commands of tenants, with streams.
+// tenantCommands are mutations of the commands of tenants, from the API down.
 var tenantCommands = []mutation{
 	{
-		desc: "a command of a claim that has ended starts", test: "TestOpenCommand",
-		file: "cmd/hostler-shim/commands.go",
-		old:  `s.admit(r.Fence); err != nil {`,
-		new:  `s.admit(r.Fence); err != nil && r.Run == nil {`,
-	},
-	{
-		desc: "EndCommands lets commands of its claim start", test: "TestOpenCommand",
-		file: "cmd/hostler-shim/commands.go",
-		old:  `s.admit(fence); err != nil {`,
-		new:  `s.admit(shim.NoFence); err != nil {`,
-	},
-	{
-		desc: "a command of another claim is found by its ID", test: "TestOpenCommand",
-		file: "cmd/hostler-shim/commands.go",
-		old:  `return c.key == key })`,
-		new:  `return c.key.id == key.id })`,
-	},
-	{
-		desc: "a command starts while every process is being killed", test: "TestOpenCommand",
-		file: "cmd/hostler-shim/commands.go",
-		old:  `	if s.closed {`,
-		new:  `	if s.closed && r.Run == nil {`,
-	},
-	{
-		desc: "a claim lists the commands of another one", test: "TestCommandLimits",
-		file: "cmd/hostler-shim/commands.go",
-		old:  `c.key.fence == fence && !c.internal`,
-		new:  `!c.internal`,
-	},
-	{
-		desc: "a tenant's commands leave no room for those of Hostler", test: "TestCommandLimits",
-		file: "cmd/hostler-shim/commands.go",
-		old:  `c.internal == internal && c.isRunning()`,
-		new:  `c.isRunning()`,
-	},
-	{
-		desc: "the next tenant finds the commands of the last one", test: "TestUncertainCommands",
-		file: "cmd/hostler-shim/commands.go",
-		old: `	s.all = nil
+		desc: "the tenant's commands run during pre_release", test: "TestCommandsEndBeforePreRelease",
+		file: "release/steps.go",
+		old: `		flow.Step{Name: "end_uses", When: op.mayBeUsed, Do: op.endUses},
 `,
-		new: ``,
 	},
 	{
-		desc: "a lost worker is forgotten", test: "TestUncertainCommands",
-		file: "cmd/hostler-shim/commands.go",
-		old:  `	s.lostErr = err`,
-		new:  `	s.lostErr = nil`,
+		desc: "the hooks of a release run although the commands were not ended", test: "TestReleaseWhenCommandsCannotBeEnded",
+		file: "release/steps.go",
+		old:  `return fmt.Errorf("end the tenant's commands: %w", err)`,
+		new:  `return nil`,
 	},
 	{
-		desc: "the output of ended commands is not bounded", test: "TestEndedCommandsAreBounded",
-		file: "cmd/hostler-shim/commands.go",
-		old:  `		if size <= maxEndedOutput {`,
-		new:  `		if size <= 2*maxEndedOutput {`,
+		desc: "a container with a command that cannot be ended is used again", test: "TestReleaseWhenCommandsCannotBeEnded",
+		file: "release/steps.go",
+		old:  `op.unusable = cmp.Or(op.unusable, err.Error())`,
+		new:  `_ = op.unusable`,
 	},
 	{
-		desc: "a command with a client loses its output first", test: "TestEndedCommandsAreBounded",
-		file: "cmd/hostler-shim/commands.go",
-		old:  `append(kept, attached...)`,
-		new:  `append(attached, kept...)`,
+		desc: "a command may run as root in any container", test: "TestCommandErrors", pkg: "./api",
+		file: "access/commandchecks.go",
+		old:  `own && (user == g.Workload.User || isRoot(g.Workload.User))`,
+		new:  `own`,
 	},
 	{
-		desc: "a command is forgotten while it has a client", test: "TestEndedCommandIsForgotten",
-		file: "cmd/hostler-shim/commands.go",
-		old:  `return c.attached == nil && !now`,
-		new:  `return !now`,
+		desc: "a workload that became root makes its old containers root", test: "TestUserOfChangedWorkload", pkg: "./api",
+		file: "access/commandchecks.go",
+		old:  `g.Workload != nil && g.Workload.Revision == g.Claim.Revision`,
+		new:  `g.Workload != nil`,
 	},
 	{
-		desc: "a command is forgotten when its client may come back", test: "TestCommandIsKeptUntilClosed",
-		file: "cmd/hostler-shim/command_attach.go",
-		old:  `errors.Is(reason, io.EOF) && a.told && c.output.size() == 0`,
-		new:  `!errors.Is(reason, io.ErrNoProgress) && a.told && c.output.size() == 0`,
-	},
-	{
-		desc: "output that was not sent can be acknowledged", test: "TestAcknowledge",
-		file: "cmd/hostler-shim/command_attach.go",
-		old:  `	if offset > a.position {`,
-		new:  `	if offset > c.output.end+1 {`,
-	},
-	{
-		desc: "the switches between two streams are not bounded", test: "TestOutputLogSegments",
-		file: "cmd/hostler-shim/command_log.go",
-		old:  `	if len(l.segments) >= maxLogSegments {`,
-		new:  `	if len(l.segments) > maxLogSegments {`,
-	},
-	{
-		desc: "a gap in the input is accepted", test: "TestAddInput",
-		file: "cmd/hostler-shim/command.go",
-		old:  `	if offset > c.inputReceived {`,
-		new:  `	if offset > c.inputReceived+1 {`,
-	},
-	{
-		desc: "a program may send output twice", test: "TestCommandViolations",
-		file: "runtime/shim/command_stream.go",
-		old:  `(offset != want || rest[0] > 1)`,
-		new:  `(offset > want || rest[0] > 1)`,
-	},
-	{
-		desc: "a program may send messages of any size", test: "TestCommandViolations",
-		file: "runtime/shim/command_message.go",
-		old:  ` || uint64(size) > uint64(limits.max) {`,
-		new:  ` {`,
-	},
-	{
-		desc: "a server without its lease sends signals", test: "TestCommandLease",
-		file: "runtime/shim/command_stream.go",
-		old: `	if err := a.session.mayChange(); err != nil {
-		return err
+		desc: "a gate does not refuse a command", test: "TestGateRefusesCommand", pkg: "./api",
+		file: "access/commands.go",
+		old: `	if err := s.o.Gates.Exec(ctx, g, use); err != nil {
+		return nil, err
 	}
-	defer a.startWatchdog().Stop()`,
-		new: `	defer a.startWatchdog().Stop()`,
+`,
 	},
 	{
-		desc: "an older program gets more streams than it accepts", test: "TestLimitsOfEarlyProgram",
-		file: "runtime/shim/conn.go",
-		old:  `channel.remote.limitsFor(channel.features)`,
-		new:  `channel.remote`,
+		desc: "a command outlives the client that waits for it", test: "TestExecEndsWithItsClient", pkg: "./api",
+		file: "access/run.go",
+		old:  `		s.end(ctx, g, c.ID)`,
+		new:  `		_ = g`,
 	},
 	{
-		desc: "a peer may send more than a request's own window", test: "TestProtocolLimits",
-		file: "runtime/shim/stream.go",
-		old:  `recvWindow: window, credit`,
-		new:  `recvWindow: Window, credit`,
+		desc: "a request to control a command takes its reader's place", test: "TestReaderIsReplacedByReaderOnly", pkg: "./api",
+		file: "api/commands.go",
+		old:  `a.o.Access.Attach(ctx, at.ID, at.Command, runtime.ControlOnly)`,
+		new:  `a.o.Access.Attach(ctx, at.ID, at.Command, 0)`,
+	},
+	{
+		desc: "a WebSocket may send any amount of input", test: "TestSocketIsBounded",
+		file: "api/commandsocket.go",
+		old:  `if s.pending.Add(int64(len(data))) > maxSocketInput {`,
+		new:  `if s.pending.Add(int64(len(data))) < 0 {`,
+	},
+	{
+		desc: "a client does not continue where its connection was lost", test: "TestCommandThroughLostConnections",
+		file: "client/command.go",
+		old:  `query.Set("after", strconv.FormatInt(cmd.offset, 10))`,
+		new:  `query.Set("after", "1")`,
 	},
 }

@@ -28,7 +28,7 @@ func commandCases(t *testing.T, s *suite) {
 		{"start errors", commandStartErrors}, {"leftover", commandLeftover},
 		{"input", commandInput}, {"unread input", commandUnreadInput}, {"closed streams", commandClosedStreams},
 		{"signal", commandSignal}, {"timeout", commandTimeout},
-		{"held back", commandHeldBack}, {"attach again", commandAttachAgain}, {"take over", commandTakeOver},
+		{"held back", commandHeldBack}, {"attach again", commandAttachAgain}, {"take over", commandTakeOver}, {"control", commandControl},
 		{"another server", commandOfAnotherServer}, {"forgotten", commandForgotten},
 		{"list", commandList}, {"limits", commandLimits}, {"end", commandEnd}, {"end all", commandEndAll},
 		{"restart", commandRestart}, {"wipe", commandWipe}, {"origin", commandOrigin},

@@ -1,8 +1,10 @@
 package runtimetest
 
 import (
+	"errors"
 	"io"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -105,6 +107,40 @@ func commandTakeOver(t *testing.T, c *container) {
 	r, result := follow(t, second)
 	require.True(t, result.OK())
 	require.Equal(t, "y", r.stdout.String())
+}
+
+// An attachment without output takes no other one's place, and none takes its.
+func commandControl(t *testing.T, c *container) {
+	cmd := c.tenantCommand("cat")
+	cmd.Input = true
+	reader := c.open(t, cmd)
+	control, second := c.attach(t, cmd.ID, runtime.ControlOnly), c.attach(t, cmd.ID, runtime.ControlOnly)
+	require.NoError(t, control.Input(0, []byte("one ")))
+	r := &received{}
+	r.receiveText(t, reader, "one ")
+	require.NoError(t, second.Acknowledge(r.next))
+	require.NoError(t, second.Close())
+	_, err := c.rt.AttachCommand(t.Context(), c.id, cmd.ID, commandFence, 0)
+	require.ErrorIs(t, err, runtime.ErrOutputLost, "it was acknowledged")
+	require.NoError(t, control.Resize(runtime.TerminalSize{Rows: 1, Columns: 1}))
+	require.NoError(t, control.Input(4, []byte("two")))
+	require.NoError(t, control.CloseInput())
+	require.True(t, r.follow(t, reader).OK())
+	require.Equal(t, "one two", r.stdout.String())
+	require.NoError(t, reader.Close())
+	require.Eventually(t, func() bool {
+		_, err := c.rt.AttachCommand(t.Context(), c.id, cmd.ID, commandFence, runtime.ControlOnly)
+		return errors.Is(err, runtime.ErrUnknownRun)
+	}, 10*time.Second, 10*time.Millisecond, "its reader has everything")
+
+	hang := c.tenantCommand("hang")
+	c.open(t, hang)
+	control = c.attach(t, hang.ID, runtime.ControlOnly)
+	require.NoError(t, control.Signal("SIGKILL"))
+	require.NoError(t, control.Close(), "what was sent takes effect")
+	_, result := follow(t, c.attach(t, hang.ID, 0))
+	require.Equal(t, "SIGKILL", result.Signal)
+	require.True(t, c.attach(t, hang.ID, runtime.ControlOnly).Start().InputClosed, "it has ended")
 }
 
 // Another server continues where an earlier one has lost its connections, without a

@@ -33,7 +33,7 @@ func (s *Session) OpenCommand(ctx context.Context, cmd runtime.TenantCommand) (r
 
 // AttachCommand implements runtime.Commander.AttachCommand.
 func (s *Session) AttachCommand(ctx context.Context, id string, fence, after int64) (runtime.CommandStream, error) {
-	if !runtime.IsRequestID(id) || after < 0 {
+	if !runtime.IsRequestID(id) || after < 0 && after != runtime.ControlOnly {
 		return nil, fmt.Errorf("attach to a command: %w: %.64q", runtime.ErrUnknownRun, id)
 	}
 	return s.openStream(ctx, "attach to a command", Request{

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,6 +28,7 @@ type commandStream struct {
 	conn    *sessionConn
 	out     Outgoing
 	start   runtime.CommandStart
+	control bool           // see runtime.ControlOnly
 	reader  *MessageReader // only for the caller of Next
 	over    error          // returned by every further Next
 
@@ -78,7 +80,7 @@ func (a *commandStream) waitStart(ctx context.Context, after int64) error {
 		return a.streamError(err)
 	}
 	start, err := decodeMessage[CommandStart](body)
-	if err == nil && (kind != MessageStart || start.Offset != after || start.InputReceived < 0) {
+	if err == nil && (kind != MessageStart || start.Offset != after && after != runtime.ControlOnly || start.Offset < 0 || start.InputReceived < 0) {
 		err = protocolError("the state of a command: %+v", start)
 	}
 	if err != nil {
@@ -87,6 +89,10 @@ func (a *commandStream) waitStart(ctx context.Context, after int64) error {
 	a.start = runtime.CommandStart(start)
 	a.sent = start.InputReceived
 	a.received.Store(start.Offset)
+	if after == runtime.ControlOnly {
+		a.control = true
+		a.received.Store(math.MaxInt64) // another attachment receives the output
+	}
 	return nil
 }
 
@@ -293,14 +299,36 @@ func (a *commandStream) CloseInput() error {
 func (a *commandStream) Close() error {
 	a.mu.Lock()
 	complete := a.end != nil && !a.detached
+	first := !a.detached
 	a.detached = true
 	a.mu.Unlock()
+	if a.control && first {
+		a.closeControl()
+	}
 	if complete && a.closeComplete() {
 		time.AfterFunc(detachTimeout, a.out.Abandon) // does nothing once the program has confirmed it
 		return nil
 	}
 	a.out.Abandon()
 	return nil
+}
+
+// closeControl returns when the program has handled what was sent, unless that is
+// input for which there is no room: an attachment that is abandoned may lose it.
+func (a *commandStream) closeControl() {
+	if !a.inputMu.TryLock() {
+		return
+	}
+	defer a.inputMu.Unlock()
+	if !a.sendMu.TryLock() {
+		return
+	}
+	defer a.sendMu.Unlock()
+	if a.out.Stream(CommandStream).CloseWrite() != nil {
+		return
+	}
+	defer time.AfterFunc(detachTimeout, a.out.Abandon).Stop()
+	_, _, _ = a.reader.Next() // the response ends the stream
 }
 
 // closeComplete ends the stream of an attachment that has received and

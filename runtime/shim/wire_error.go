@@ -27,13 +27,13 @@ const (
 	CodeDenied            Code = "denied"
 	CodeBadArchive        Code = "bad_archive"
 	CodeFileNotFound      Code = "no_file"
+	CodePortRefused       Code = "port_refused"
+	CodeTooManyConns      Code = "too_many_connections"
+	CodeUnsupported       Code = "unknown" // a request that the other end does not support
+	CodeFailed            Code = "failed"
 	CodeTooManyCommands   Code = "too_many_commands"
 	CodeAttachedElsewhere Code = "attached_elsewhere"
 	CodeOutputLost        Code = "output_lost"
-	CodeUnsupported       Code = "unknown" // a request that the other end does not support
-	CodeFailed            Code = "failed"
-	CodePortRefused       Code = "port_refused"
-	CodeTooManyConns      Code = "too_many_connections"
 )
 
 // errorByCode is the only place that maps error codes to the errors of the

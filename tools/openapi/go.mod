@@ -1,7 +1,5 @@
 // A validator and a generator of clients, with which the OpenAPI document is tested,
 // in a module of its own so that their dependencies are never ours.
-module of its
-// own so that its dependencies are never ours.
 module github.com/hostler/hostler/tools/openapi
 
 go 1.26.0
