@@ -48,7 +48,7 @@ class TestLife(unittest.TestCase):
     def serve_http(self):
         """Start a web server in the container, and wait until it listens."""
         server = self.enter(self.claim.start(
-            [sys.executable, "-u", "-m", "http.server", str(self.port), "--bind", "127.0.0.1", "--directory", self.dir]))
+            [sys.executable, "-u", "-m", "http.server", str(self.port), "--bind", "127.0.0.1"], workdir=self.dir))
         for chunk in server:
             if b"Serving" in chunk.data:
                 return
