@@ -7,7 +7,7 @@ import functools
 import socket
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import IO, Any, AsyncIterator, Callable, Generator, List, Optional, Sequence, Tuple, TypeVar
+from typing import IO, Any, AsyncIterator, Callable, Generator, List, Optional, Sequence, Set, Tuple, TypeVar
 
 from . import types
 from .client import Claim, Client
@@ -29,6 +29,8 @@ class _Threads:
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="hostler")
+        # Claims that no one waits for any more; used in the loop's thread only.
+        self.abandoned: "Set[Future[None]]" = set()
 
     def submit(self, call: Callable[..., T], *args: Any, **options: Any) -> "Future[T]":
         return self._pool.submit(call, *args, **options)
@@ -38,7 +40,6 @@ class _Threads:
         return await loop.run_in_executor(self._pool, functools.partial(call, *args, **options))
 
     async def close(self) -> None:
-        # What was submitted still ends: a claim that no one waits for is released.
         await asyncio.get_running_loop().run_in_executor(None, self._pool.shutdown)
 
 
@@ -61,7 +62,10 @@ class AsyncClient:
         return _Claiming(self._threads, functools.partial(self.client.get_claim, id, touch_every))
 
     async def close(self) -> None:
-        """End what is being read, and the threads."""
+        """End every request and the threads, but wait for the release of claims that
+        were cancelled."""
+        if self._threads.abandoned:
+            await asyncio.wait([asyncio.wrap_future(f) for f in self._threads.abandoned])
         self.client.close()
         await self._threads.close()
 
@@ -88,7 +92,7 @@ class _Claiming:
         try:
             claim = await asyncio.shield(asyncio.wrap_future(future))
         except asyncio.CancelledError:
-            future.add_done_callback(_release_new)
+            self._threads.abandoned.add(self._threads.submit(_release_new, future))
             raise
         return AsyncClaim(self._threads, claim)
 
@@ -104,10 +108,8 @@ class _Claiming:
 
 def _release_new(future: "Future[Claim]") -> None:
     """Release a claim whose caller was cancelled, unless it was there before."""
-    if future.cancelled() or future.exception() is not None:
-        return
-    claim = future.result()
     try:
+        claim = future.result()
         if claim.created:
             claim.release()
     except HostlerError:

@@ -71,7 +71,7 @@ class Client:
         return Claim(self.transport, cast(types.Claim, got), False, touch_every)
 
     def close(self) -> None:
-        """End what is being read. Claims remain."""
+        """End every request. Claims remain."""
         self.transport.close()
 
     def __enter__(self) -> "Client":

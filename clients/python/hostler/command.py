@@ -107,6 +107,9 @@ class Command:
             self._is_reading = True
         try:
             return self._next()
+        except BaseException:
+            self._disconnect()  # a part of a line may be lost
+            raise
         finally:
             with self._lock:
                 self._is_reading = False

@@ -9,7 +9,7 @@ import threading
 from typing import Any, Optional, Set, Tuple, cast
 
 from .errors import HostlerError
-from .transport import BLOCK, MAX_PROBLEM, Transport, duration, join, problem_of
+from .transport import BLOCK, MAX_PROBLEM, Transport, duration, join, problem_of, shut
 from .types import Link
 
 MAX_CONNECTIONS = 64
@@ -119,22 +119,41 @@ class Forward:
             self._closed = True
             sockets, threads = list(self._open), list(self._threads)
         if self._listener is not None:
-            _shut(self._listener, socket.SHUT_RDWR)  # accept returns
-            self._listener.close()
+            self._wake(self._listener)
         for sock in sockets:
-            _shut(sock, socket.SHUT_RDWR)
+            shut(sock, socket.SHUT_RDWR)
         for thread in [self._accepting, *threads]:
             if thread is not None:
                 thread.join(self._port.transport.timeout)
+        if self._listener is not None:
+            self._listener.close()
+
+    def _wake(self, listener: socket.socket) -> None:
+        """End _accept: not on each system a closed listener does that."""
+        try:
+            socket.create_connection(listener.getsockname()[:2], 1.0).close()
+        except OSError:
+            pass
+        shut(listener, socket.SHUT_RDWR)
 
     def _accept(self) -> None:
         listener = cast(socket.socket, self._listener)
         while True:
             self._places.acquire()
+            local = None
             try:
                 local, _ = listener.accept()
             except OSError:
-                return  # it is closed
+                pass  # such as a client that left at once
+            with self._lock:
+                closed = self._closed
+            if closed:
+                if local is not None:
+                    local.close()
+                return
+            if local is None:
+                self._places.release()
+                continue
             thread = threading.Thread(target=self._serve, args=(local,), name="hostler-forward", daemon=True)
             with self._lock:
                 self._threads.add(thread)
@@ -166,7 +185,7 @@ class Forward:
         up = threading.Thread(target=_copy, args=(local, remote), daemon=True)
         up.start()
         _copy(remote, local)
-        _shut(local, socket.SHUT_RD)
+        shut(local, socket.SHUT_RD)
         up.join()
         with self._lock:
             self._open -= {remote}
@@ -181,18 +200,10 @@ def _copy(source: socket.socket, to: socket.socket) -> None:
                 break
             to.sendall(data)
     except (OSError, ValueError):
-        _shut(source, socket.SHUT_RDWR)
-        _shut(to, socket.SHUT_RDWR)
+        shut(source, socket.SHUT_RDWR)
+        shut(to, socket.SHUT_RDWR)
         return
     if isinstance(to, ssl.SSLSocket):
         to.settimeout(TLS_HALF_CLOSED)
     else:
-        _shut(to, socket.SHUT_WR)
-
-
-def _shut(sock: socket.socket, how: int) -> None:
-    try:
-        # Not of ssl.SSLSocket, which would take the state from its reader.
-        socket.socket.shutdown(sock, how)
-    except OSError:
-        pass
+        shut(to, socket.SHUT_WR)

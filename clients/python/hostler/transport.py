@@ -9,7 +9,7 @@ import socket
 import ssl
 import threading
 import time
-from typing import IO, Any, Dict, Iterable, Iterator, Mapping, Optional, Tuple, Union
+from typing import IO, Any, Dict, Iterable, Iterator, Mapping, Optional, Set, Tuple, Union
 from urllib.parse import quote, urlencode, urlsplit
 
 from .errors import CLIENT_TIMEOUT, CLOSED, INVALID_ANSWER, NO_ANSWER, HostlerError
@@ -38,14 +38,35 @@ def join(begin: str, *parts: object) -> str:
     return begin + "".join("/" + quote(str(p), safe="") for p in parts)
 
 
+class _Connection:
+    """A connection that is in use. Another thread may call interrupt."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.is_interrupted = False
+
+    def interrupt(self) -> None:
+        """End it: a call in another thread fails."""
+        self.is_interrupted = True
+        shut(self.sock, socket.SHUT_RDWR)
+
+
+def shut(sock: socket.socket, how: int) -> None:
+    """Shut a socket down, which may have ended."""
+    try:
+        # Not of ssl.SSLSocket, which would take the state from its reader.
+        socket.socket.shutdown(sock, how)
+    except OSError:
+        pass
+
+
 class Response:
     """An answer whose body is read in parts. Another thread may call interrupt."""
 
-    def __init__(self, transport: "Transport", sock: socket.socket, raw: http.client.HTTPResponse) -> None:
+    def __init__(self, transport: "Transport", connection: _Connection, raw: http.client.HTTPResponse) -> None:
         self._transport = transport
-        self._sock = sock
+        self._connection = connection
         self._raw = raw
-        self._interrupted = False
         self.status = raw.status
         self.headers = raw.headers
 
@@ -57,9 +78,9 @@ class Response:
             data = self._raw.read1(limit) if self._raw.chunked else self._raw.read(min(limit, self._raw.length or 0))
         except (OSError, http.client.HTTPException, ValueError, AttributeError) as err:
             # The last two: the connection was closed by another thread.
-            raise self._transport.failure(err, self._interrupted) from err
+            raise self._transport.failure(err, self._connection) from err
         if not data and not self._is_complete():
-            raise self._transport.failure(EOFError("the answer is cut off"), self._interrupted)
+            raise self._transport.failure(EOFError("the answer is cut off"), self._connection)
         return data
 
     def _is_complete(self) -> bool:
@@ -91,20 +112,15 @@ class Response:
 
     def interrupt(self) -> None:
         """End the connection: a read in another thread fails."""
-        self._interrupted = True
-        try:
-            # Not of ssl.SSLSocket, which would take the state from its reader.
-            socket.socket.shutdown(self._sock, socket.SHUT_RDWR)
-        except OSError:
-            pass
+        self._connection.interrupt()
 
     def close(self) -> None:
         """Close the connection."""
-        self._transport.forget(self)
+        self._transport.forget(self._connection)
         # A body that was not read to its end may never end.
         self.interrupt()
         self._raw.close()
-        self._sock.close()
+        self._connection.sock.close()
 
     def __enter__(self) -> "Response":
         return self
@@ -160,7 +176,7 @@ class Transport:
             self.tls = context or ssl.create_default_context()
         self._key = key
         self._lock = threading.Lock()
-        self._open: set = set()  # guarded by _lock: responses that are being read
+        self._open: Set[_Connection] = set()  # guarded by _lock
         self._closed = False  # guarded by _lock
 
     def __repr__(self) -> str:
@@ -176,9 +192,9 @@ class Transport:
             return http.client.HTTPSConnection(self.host, self.port, timeout=timeout, context=self.tls, blocksize=BLOCK)
         return http.client.HTTPConnection(self.host, self.port, timeout=timeout, blocksize=BLOCK)
 
-    def failure(self, err: BaseException, interrupted: bool = False) -> HostlerError:
+    def failure(self, err: BaseException, connection: Optional[_Connection] = None) -> HostlerError:
         """The error of a request without a whole answer."""
-        if interrupted:
+        if connection is not None and connection.is_interrupted:
             return HostlerError(0, CLOSED, "it was closed")
         code = CLIENT_TIMEOUT if isinstance(err, socket.timeout) else NO_ANSWER
         return HostlerError(0, code, f"no answer from the server at {self.address}: {str(err) or type(err).__name__}")
@@ -197,10 +213,11 @@ class Transport:
         sent = {"Connection": "close", "Accept-Encoding": "identity", **self.authorization(), **(headers or {})}
         is_bytes = content is None or isinstance(content, (bytes, bytearray, memoryview))
         upload = None if is_bytes else _Upload(content)  # type: ignore[arg-type]
+        used: Optional[_Connection] = None
         response: Optional[Response] = None
         try:
             conn.connect()
-            sock = conn.sock
+            used = self._use(conn.sock)
             try:
                 body = content if upload is None else iter(upload)
                 conn.request(method, self.prefix + path + _query(query), body, sent)
@@ -208,26 +225,32 @@ class Transport:
                 # A server may answer before it has read all.
                 if upload is not None and upload.error is not None:
                     raise
-            response = Response(self, sock, conn.getresponse())
+            response = Response(self, used, conn.getresponse())
         except (OSError, http.client.HTTPException) as err:
             if upload is not None and upload.error is not None:
                 raise
-            raise self.failure(err) from err
+            raise self.failure(err, used) from err
         finally:
             if response is None:
                 conn.close()
-        return self._accept(response)
-
-    def _accept(self, response: Response) -> Response:
+                self.forget(used)
         if not 200 <= response.status < 300:
             with response:
                 raise problem_of(response.status, response.headers, _problem_text(response))
+        return response
+
+    def _use(self, sock: socket.socket) -> _Connection:
+        used = _Connection(sock)
         with self._lock:
-            if not self._closed:
-                self._open.add(response)
-                return response
-        response.close()
-        raise HostlerError(0, CLOSED, "the client is closed")
+            if self._closed:
+                raise HostlerError(0, CLOSED, "the client is closed")
+            self._open.add(used)
+        return used
+
+    def forget(self, connection: Optional[_Connection]) -> None:
+        """Called for a connection that is closed."""
+        with self._lock:
+            self._open -= {connection}
 
     def call(
         self,
@@ -258,18 +281,13 @@ class Transport:
             time.sleep(backoff(attempt))
             attempt += 1
 
-    def forget(self, response: Response) -> None:
-        """Called for a response that is closed."""
-        with self._lock:
-            self._open.discard(response)
-
     def close(self) -> None:
-        """End what is being read."""
+        """End every request, and let none begin."""
         with self._lock:
             self._closed = True
-            responses = list(self._open)
-        for response in responses:
-            response.interrupt()
+            used = list(self._open)
+        for connection in used:
+            connection.interrupt()
 
 
 def _query(query: Optional[Query]) -> str:

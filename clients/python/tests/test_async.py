@@ -88,7 +88,19 @@ class TestAsync(unittest.IsolatedAsyncioTestCase):
         with self.assertRaises(asyncio.CancelledError):
             await task
         go_ahead.set()
-        self.assertTrue(await asyncio.get_running_loop().run_in_executor(None, released.wait, 10))
+        await self.client.close()
+        self.assertTrue(released.is_set())
+
+    # close ends what a thread waits for, though its caller was cancelled.
+    async def test_close_ends_requests(self):
+        self.fake.answers[("POST", "/v1/claims/c1/waits")] = lambda h: self.fake.stall.wait()
+        claim = await self.client.claim("demo", "alice")
+        with self.assertRaises(asyncio.TimeoutError):
+            await asyncio.wait_for(claim.wait("consensus", 3600), 0.05)
+        await asyncio.wait_for(self.client.close(), 5)
+        with self.assertRaises(HostlerError) as caught:
+            claim.claim.touch()
+        self.assertEqual(caught.exception.code, "closed")
 
     # A connection to a port is a reader and a writer; a refusal is an error.
     async def test_port(self):

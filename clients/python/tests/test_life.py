@@ -186,7 +186,7 @@ class TestLife(unittest.TestCase):
 def break_connection(response: Response):
     """Break a connection as a network would."""
     response.interrupt()
-    response._interrupted = False
+    response._connection.is_interrupted = False
 
 
 if __name__ == "__main__":
