@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/hostler/hostler/claim"
@@ -52,9 +53,10 @@ type Options struct {
 
 // Service is how tenants use their containers.
 type Service struct {
-	o                     Options
-	transfers, fileCalls  slots
-	connections, requests portSlots
+	o Options
+	// transfers and fileCalls bound the uses of files, connections and requests
+	// those of ports.
+	transfers, fileCalls, connections, requests *slots
 }
 
 // New returns a Service.
@@ -66,8 +68,11 @@ func New(o Options) *Service {
 		o.Uses = noUses{}
 	}
 	return &Service{
-		o:         o,
-		transfers: newSlots(maxTransfersPerClaim, maxTransfers), fileCalls: newSlots(maxFileCallsPerClaim, maxFileCalls),
+		o:           o,
+		transfers:   newSlots(ErrTooManyTransfers, maxTransfers),
+		fileCalls:   newSlots(ErrTooManyTransfers, maxFileCalls),
+		connections: newSlots(runtime.ErrTooManyConnections, maxPorts),
+		requests:    newSlots(runtime.ErrTooManyConnections, maxPorts),
 	}
 }
 
@@ -135,21 +140,36 @@ func (s *Service) Hold(ctx context.Context, g Grant) (end func()) {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	done := make(chan struct{})
-	go func() { // ends with the use
-		defer close(done)
-		ticker := time.NewTicker(interval)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-				s.touch(ctx, g)
-			}
-		}
-	}()
-	return func() { cancel(); <-done }
+	h := &hold{}
+	h.timer = time.AfterFunc(interval, func() {
+		s.touch(ctx, g)
+		h.repeat(interval)
+	})
+	return func() { cancel(); h.end() }
+}
+
+// hold is a use that takes long.
+type hold struct {
+	timer *time.Timer
+
+	mu    sync.Mutex // guards ended
+	ended bool
+}
+
+// repeat starts the timer again.
+func (h *hold) repeat(interval time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.ended {
+		h.timer.Reset(interval)
+	}
+}
+
+func (h *hold) end() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ended = true
+	h.timer.Stop()
 }
 
 // asUsed returns the error of a use. A container with a greater fence has another

@@ -19,13 +19,11 @@ import (
 // byte at its end.
 const MaxFilePath = 4095
 
-// Bounds of the uses of files at once. A transfer is one whose duration depends on
-// its client.
-const (
-	maxTransfers         = 64
-	maxTransfersPerClaim = 8
-	maxFileCalls         = 128
-	maxFileCallsPerClaim = 8
+// Bounds of the uses of files. A transfer is one whose duration depends on its
+// client.
+var (
+	maxTransfers = bounds{perClaim: 8, perTenant: 32, total: 64}
+	maxFileCalls = bounds{perClaim: 8, perTenant: 64, total: 128}
 )
 
 // Bounds in time. A container can delay what is done with its files.
@@ -56,7 +54,7 @@ const maxPartAttempts = 3
 // Errors of all methods for files: those of Enter, ErrTooManyTransfers,
 // *DeniedError, *runtime.FileError and other errors of package runtime.
 func (s *Service) StatFile(ctx context.Context, claimID, name string) (runtime.FileInfo, error) {
-	u, err := s.useFile(ctx, claimID, FileUse{FileStat, name}, &s.fileCalls)
+	u, err := s.useFile(ctx, claimID, FileUse{FileStat, name}, s.fileCalls)
 	if err != nil {
 		return runtime.FileInfo{}, err
 	}
@@ -69,7 +67,7 @@ func (s *Service) StatFile(ctx context.Context, claimID, name string) (runtime.F
 
 // ListFiles describes the entries of a directory, as runtime.TenantFiles.ListFiles.
 func (s *Service) ListFiles(ctx context.Context, claimID, name, after string, limit int) ([]runtime.FileInfo, error) {
-	u, err := s.useFile(ctx, claimID, FileUse{FileList, name}, &s.fileCalls)
+	u, err := s.useFile(ctx, claimID, FileUse{FileList, name}, s.fileCalls)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +80,7 @@ func (s *Service) ListFiles(ctx context.Context, claimID, name, after string, li
 
 // RemoveFile removes a file, as runtime.TenantFiles.RemoveFile.
 func (s *Service) RemoveFile(ctx context.Context, claimID, name string, recursive bool) error {
-	u, err := s.useFile(ctx, claimID, FileUse{FileRemove, name}, &s.fileCalls)
+	u, err := s.useFile(ctx, claimID, FileUse{FileRemove, name}, s.fileCalls)
 	if err != nil {
 		return err
 	}
@@ -181,7 +179,7 @@ func (s *Service) useFile(ctx context.Context, claimID string, use FileUse, slot
 		return fileUse{}, err
 	}
 	// The gate is within the bounds: its hooks cost more than the file.
-	end, err := slots.take(g.Claim.ID)
+	end, err := slots.take(g)
 	if err != nil {
 		return fileUse{}, err
 	}

@@ -50,7 +50,7 @@ func (s *fileStub) Claim(_ context.Context, id string) (claim.Claim, error) {
 	if id == "ended" || s.released {
 		return claim.Claim{ID: id, State: claim.Released}, nil
 	}
-	return claim.Claim{ID: id, State: claim.Active, Container: "box", ContainerFence: 7}, nil
+	return claim.Claim{ID: id, Tenant: id, State: claim.Active, Container: "box", ContainerFence: 7}, nil
 }
 
 func (s *fileStub) Touch(ctx context.Context, id string) (claim.Claim, error) {
@@ -204,7 +204,7 @@ func TestFileUses(t *testing.T) {
 	}
 }
 
-// A use that the release of its claim has ended has an error that says so.
+// A use that the release of its claim has ended has the error of a claim that is not active.
 func TestReleaseEndsFileUses(t *testing.T) {
 	for name, use := range fileUses {
 		for _, err := range []error{runtime.ErrUnknownRun, &runtime.FileError{Reason: runtime.FileOtherReason, Detail: "the program was ended"}} {
@@ -228,11 +228,11 @@ func TestTransferBounds(t *testing.T) {
 		}
 		return err
 	}
-	for i := range maxTransfers {
-		if i%maxTransfersPerClaim == 0 && i > 0 {
-			require.ErrorIs(t, read(string(rune('a'+i/maxTransfersPerClaim-1))), ErrTooManyTransfers)
+	for i := range maxTransfers.total {
+		if i%maxTransfers.perClaim == 0 && i > 0 {
+			require.ErrorIs(t, read(string(rune('a'+i/maxTransfers.perClaim-1))), ErrTooManyTransfers)
 		}
-		require.NoError(t, read(string(rune('a'+i/maxTransfersPerClaim))))
+		require.NoError(t, read(string(rune('a'+i/maxTransfers.perClaim))))
 	}
 	require.ErrorIs(t, read("other"), ErrTooManyTransfers)
 	require.NoError(t, fileUses["stat"](t.Context(), s, "other", "/f"), "it is no transfer")
@@ -243,7 +243,7 @@ func TestTransferBounds(t *testing.T) {
 	for _, content := range open {
 		require.NoError(t, content.Close())
 	}
-	require.Empty(t, s.transfers.used)
+	require.Empty(t, s.transfers.byClaim)
 	require.Zero(t, s.transfers.all)
 }
 
@@ -279,18 +279,18 @@ func TestPartOfChangingFile(t *testing.T) {
 }
 
 // stuck is content that does not come until its context ends.
-type stuck struct{ ctx context.Context }
+type stuck struct{ ended <-chan struct{} }
 
 func (s stuck) Read([]byte) (int, error) {
-	<-s.ctx.Done()
-	return 0, s.ctx.Err()
+	<-s.ended
+	return 0, context.Canceled
 }
 
 // A container that stops a transfer ends it after a time. A client that is slow is
 // for others to end.
 func TestStalledTransfers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		stub := &fileStub{content: func(ctx context.Context) io.Reader { return stuck{ctx} }}
+		stub := &fileStub{content: func(ctx context.Context) io.Reader { return stuck{ctx.Done()} }}
 		s := stub.service()
 		_, content, err := s.ReadFile(t.Context(), "claim", "/f", nil)
 		require.NoError(t, err)

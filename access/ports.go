@@ -11,78 +11,8 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// The limits of connections and, apart from them, of requests to ports at once.
-const (
-	maxPortsPerClaim  = runtime.MaxPortConnections
-	maxPortsPerTenant = 2 * maxPortsPerClaim
-	maxPorts          = 2048 // of this server
-)
-
-// tooManyRetry is when to try again after a TooManyError.
-const tooManyRetry = time.Second
-
-// TooManyError means that as many connections or requests to ports are open as may
-// be.
-type TooManyError struct {
-	What  string        // as a noun: connections
-	Of    string        // the claim, the tenant or this server
-	Limit int           // how many may be open
-	Retry time.Duration // after this time another one may be tried
-}
-
-// Error is for programs of tenants: it names no other tenant.
-func (e *TooManyError) Error() string {
-	return "too many " + e.What + " to ports of " + e.Of + " are open"
-}
-
-// Unwrap returns the error of a container that has too many.
-func (e *TooManyError) Unwrap() error { return runtime.ErrTooManyConnections }
-
-// portSlots bound what is open at once. The zero value has none.
-type portSlots struct {
-	mu       sync.Mutex // guards what follows
-	byClaim  map[string]int
-	byTenant map[string]int
-	all      int
-}
-
-// take takes a slot until end is called. It does not wait.
-func (s *portSlots) take(what string, g Grant) (end func(), err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.byClaim == nil {
-		s.byClaim, s.byTenant = make(map[string]int), make(map[string]int)
-	}
-	claimID, tenant := g.Claim.ID, g.Claim.Tenant
-	for _, limit := range []struct {
-		of         string
-		open, most int
-	}{
-		{"the claim", s.byClaim[claimID], maxPortsPerClaim},
-		{"the tenant", s.byTenant[tenant], maxPortsPerTenant},
-		{"this server", s.all, maxPorts},
-	} {
-		if limit.open >= limit.most {
-			return nil, &TooManyError{What: what, Of: limit.of, Limit: limit.most, Retry: tooManyRetry}
-		}
-	}
-	s.byClaim[claimID]++
-	s.byTenant[tenant]++
-	s.all++
-	return sync.OnceFunc(func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.all--
-		giveBack(s.byClaim, claimID)
-		giveBack(s.byTenant, tenant)
-	}), nil
-}
-
-func giveBack[K comparable](open map[K]int, key K) {
-	if open[key]--; open[key] == 0 {
-		delete(open, key)
-	}
-}
+// maxPorts bounds the connections and, apart from them, the requests to ports.
+var maxPorts = bounds{perClaim: runtime.MaxPortConnections, perTenant: 2 * runtime.MaxPortConnections, total: 2048}
 
 // Dial connects to a port of a claim's container. The connection is a use of the
 // claim until it is closed, and ends with the claim. Errors: those of Enter,
@@ -124,7 +54,7 @@ func (s *Service) DialForRequests(ctx context.Context, claimID string, port int)
 // dial takes a slot and connects, if the gate permits it. A gate may take its time:
 // what waits for one has a slot, too.
 func (s *Service) dial(ctx context.Context, g Grant, port int, gate func() error) (*portConn, error) {
-	end, err := s.connections.take("connections", g)
+	end, err := s.connections.take(g)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +82,7 @@ func (s *Service) BeginRequest(ctx context.Context, claimID string, use PortUse)
 	if err != nil {
 		return nil, err
 	}
-	giveBack, err := s.requests.take("requests", g)
+	giveBack, err := s.requests.take(g)
 	if err != nil {
 		return nil, err
 	}

@@ -97,7 +97,7 @@ func TestDialRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := c.b.service()
-			for range maxPortsPerClaim + 1 {
+			for range maxPorts.perClaim + 1 {
 				c.b.dialed = nil
 				_, err := s.Dial(t.Context(), "a1", 80)
 				require.ErrorIs(t, err, c.want)

@@ -21,7 +21,7 @@ type transfer struct {
 // beginTransfer begins a use whose duration depends on the client. It lasts until
 // end is called.
 func (s *Service) beginTransfer(ctx context.Context, claimID string, use FileUse) (*transfer, error) {
-	u, err := s.useFile(ctx, claimID, use, &s.transfers)
+	u, err := s.useFile(ctx, claimID, use, s.transfers)
 	if err != nil {
 		return nil, err
 	}

@@ -53,6 +53,7 @@ var commandDescriptions = map[string]string{
 	"exec":           "Waits for the command's end; a client that disconnects ends it. With detach it answers at once: read its output, send its input and end it with the other operations. At most 32 commands run at once in a container. They are ended before the claim's pre_release hooks.",
 	"list-commands":  "Those that run, and those that ended in the last two minutes, unless all of their output was acknowledged.",
 	"end-command":    "SIGTERM, and SIGKILL after a grace period, to all of its processes. It answers when none is left. Ending it twice is 200.",
+	"ack-command":    "The container keeps output until it is acknowledged. Once a command has ended and all of its output is acknowledged, the container forgets it.",
 	"get-command":    "With its result, if it has ended in the last two minutes and not all of its output was acknowledged.",
 	"resize-command": "Its processes get SIGWINCH. Without a terminal it does nothing.",
 	"signal-command": "To the processes of the command's group, and with a terminal to those in the foreground.",

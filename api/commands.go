@@ -211,7 +211,11 @@ func (a *API) endCommand(ctx context.Context, in *CommandPath) (*commandOut, err
 	if err := a.o.Access.EndCommand(ctx, in.ID, in.Command); err != nil {
 		return nil, err
 	}
-	return a.getCommand(ctx, in)
+	out, err := a.getCommand(ctx, in)
+	if errors.Is(err, runtime.ErrUnknownRun) { // its reader has everything
+		return &commandOut{ClaimCommand{ID: in.Command, Command: []string{}}}, nil
+	}
+	return out, err
 }
 
 type signalCommandIn struct {

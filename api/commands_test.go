@@ -315,6 +315,7 @@ func TestCommandErrors(t *testing.T) {
 		{"GET /none", "", 404, api.CommandNotFound, ""},
 		{"DELETE /none", "", 404, api.CommandNotFound, ""},
 		{"GET /none/output", "", 404, api.CommandNotFound, ""},
+		{"GET /none/output?after=-1", "", 422, api.InvalidRequest, "after"},
 		{"GET /no%20ne/output", "", 404, api.CommandNotFound, ""},
 		{"POST /none/input", "x", 404, api.CommandNotFound, ""},
 		{"POST /none/ack", `{"offset":1}`, 404, api.CommandNotFound, ""},

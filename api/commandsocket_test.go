@@ -20,7 +20,7 @@ func (s *commandServer) dial(path string, header http.Header) (*websocket.Conn, 
 	url := "ws" + strings.TrimPrefix(s.url, "http") + "/v1/claims/" + s.claim.ID + "/exec" + path
 	conn, resp, err := websocket.Dial(s.T.Context(), url, &websocket.DialOptions{HTTPHeader: header})
 	if err == nil {
-		s.T.Cleanup(func() { conn.CloseNow() })
+		s.T.Cleanup(func() { _ = conn.CloseNow() })
 	}
 	return conn, resp, err
 }

@@ -9,7 +9,9 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -98,7 +100,7 @@ func TestFilePathTricks(t *testing.T) {
 
 // The access log does not have a file's path.
 func TestFilePathsAreNotLogged(t *testing.T) {
-	var log bytes.Buffer
+	var log lockedBuffer
 	b := newTestBackend()
 	base := startServer(t, b, func(o *api.Options) {
 		o.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -112,8 +114,27 @@ func TestFilePathsAreNotLogged(t *testing.T) {
 	b.Fail("content", errors.New("read /home/swordfish: broken"))
 	_, err := io.ReadAll(sendRaw(t, base, "GET", filesURL+"/home/swordfish", "").Body)
 	require.Error(t, err)
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "file not delivered") }, 5*time.Second, time.Millisecond)
 	require.Contains(t, log.String(), "path=/v1/claims/claim-alice/files/-")
 	require.NotContains(t, log.String(), "swordfish")
+}
+
+// lockedBuffer is written while it is read: a request is logged after its response.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }
 
 // A range, and what makes it be ignored.
@@ -249,5 +270,6 @@ func TestFileErrors(t *testing.T) {
 	require.Equal(t, 405, request(t, base, "POST "+filesURL+"/f", "x").status)
 	require.Equal(t, "x", string(b.Files["/d/f"].Content))
 	require.Equal(t, 204, request(t, base, "DELETE "+filesURL+"/d?recursive=true", "").status)
-	require.Equal(t, apitest.FileUsed{FileUse: access.FileUse{Action: access.FileRemove, Path: "/d"}}, b.Requests[len(b.Requests)-1])
+	last, _ := b.LastFileUse()
+	require.Equal(t, apitest.FileUsed{FileUse: access.FileUse{Action: access.FileRemove, Path: "/d"}}, last)
 }

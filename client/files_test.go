@@ -70,7 +70,8 @@ func TestListFiles(t *testing.T) {
 	for _, err := range c.ListFiles(t.Context(), "claim-1", "/none") {
 		requireCode(t, client.CodeFileNotFound, err)
 	}
-	for range c.ListFiles(t.Context(), "claim-1", "/d") {
+	for _, err := range c.ListFiles(t.Context(), "claim-1", "/d") {
+		require.NoError(t, err)
 		break
 	}
 }

@@ -49,13 +49,6 @@ func TestDialPort(t *testing.T) {
 	requireCode(t, client.CodeClaimNotFound, err)
 }
 
-func requireCode(t *testing.T, code client.Code, err error) {
-	t.Helper()
-	var refused *client.Error
-	require.ErrorAs(t, err, &refused)
-	require.Equal(t, code, refused.Code)
-}
-
 // A port is the transport of an http.Client, which follows the program's redirects.
 // Only problems of the server itself are errors.
 func TestPortRoundTrip(t *testing.T) {

@@ -173,7 +173,8 @@ func (g tenantSession) requireIncomplete(name, want string) {
 	require.Equal(t, want, hashOf(t, f))
 	g.s.eventually(func() bool {
 		n := 0
-		for range g.s.ListFiles(ctx, g.ID, filepath.Dir(name)) {
+		for _, err := range g.s.ListFiles(ctx, g.ID, filepath.Dir(name)) {
+			require.NoError(t, err)
 			n++
 		}
 		return n == 1

@@ -98,6 +98,19 @@ func (b uses) FileUsed(_ access.Grant, f access.FileUse, n int64) {
 	b.Requests = append(b.Requests, FileUsed{f, n})
 }
 
+// LastFileUse returns the last use of a file, and how many there were. A download is
+// recorded after its client has it.
+func (b *Backend) LastFileUse() (last FileUsed, count int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, r := range b.Requests {
+		if use, ok := r.(FileUsed); ok {
+			last, count = use, count+1
+		}
+	}
+	return last, count
+}
+
 // PutFile puts a file, with its directories, into the containers.
 func (b *Backend) PutFile(name, content string) {
 	b.mu.Lock()

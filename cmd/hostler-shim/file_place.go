@@ -33,7 +33,7 @@ func newFilePlace(r shim.FileRequest) (filePlace, error) {
 		p.host = filepath.Join("/", r.Root, p.path)
 		return p, nil
 	}
-	failure := error(fileErrorf(runtime.FileOutside, "it is not in an allowed directory"))
+	failure := fileErrorf(runtime.FileOutside, "it is not in an allowed directory")
 	for _, within := range r.Within {
 		dir := path.Clean("/" + string(within))
 		rel, ok := relativeTo(dir, p.path)

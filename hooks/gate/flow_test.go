@@ -49,9 +49,9 @@ func TestGatesOfAppliedWorkload(t *testing.T) {
 	require.Equal(t, `denied by the hook "exec.before[0]" of exec.before: guard_destructive: rm -rf: it removes directories without asking`, denied.Error())
 	a.w = nil
 	b.revisions = revisions{nil, pool.ErrWorkloadNotFound}
-	requireDenied(t, run())
+	require.ErrorAs(t, run(), new(*access.DeniedError))
 	b.revisions = revisions{guarded, nil}
-	requireDenied(t, run())
+	require.ErrorAs(t, run(), new(*access.DeniedError))
 	b.revisions = revisions{open, nil}
 	require.NoError(t, run())
 	a.claim.State = claim.Releasing

@@ -222,7 +222,7 @@ func TestWorkloadOfRevision(t *testing.T) {
 	g := grant(t, "hooks: {exec.before: [guard_destructive]}")
 	b.revisions.w, g.Workload = g.Workload, nil
 	require.NoError(t, b.Exec(t.Context(), g, list))
-	requireDenied(t, b.Exec(t.Context(), g, access.CommandUse{Args: []string{"rm", "-rf", "/"}}))
+	require.ErrorAs(t, b.Exec(t.Context(), g, access.CommandUse{Args: []string{"rm", "-rf", "/"}}), new(*access.DeniedError))
 	for _, r := range []revisions{{nil, pool.ErrWorkloadNotFound}, {nil, nil}, {b.revisions.w, errors.New("unavailable")}} {
 		b.revisions = r
 		require.NotEmpty(t, requireDenied(t, b.Exec(t.Context(), g, list)).Message)

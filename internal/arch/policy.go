@@ -58,7 +58,7 @@ var layers = []layer{
 	{"delivery", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "pool", "internal/backoff", "internal/dispatch", "internal/flow", "internal/workqueue"}},
 
 	{"publish", []string{"activity", "claim", "internal/dispatch", "internal/jsonvalue"}},
-	{"access", []string{"activity", "runtime", "hooks", "workload", "pool", "claim", "internal/backoff"}},
+	{"access", []string{"activity", "runtime", "workload", "pool", "claim", "internal/backoff"}},
 	{"hooks/gate", []string{"access", "hooks", "hooks/builtin", "hooks/runner", "workload", "pool"}},
 	{"wait", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "claim", "internal/backoff", "internal/dispatch", "internal/flow", "internal/jsonvalue", "internal/transition", "internal/workqueue", "pool"}},
 

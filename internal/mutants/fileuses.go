@@ -41,20 +41,39 @@ var fileUses = []mutation{
 	{
 		desc: "a claim takes all transfers of the server", test: "TestTransferBounds",
 		file: "access/slots.go",
-		old:  `case s.used[claim] >= s.perClaim:`,
-		new:  `case s.used[claim] >= s.total:`,
+		old:  `{"the claim", s.byClaim[claimID], s.perClaim},`,
+		new:  `{"the claim", s.byClaim[claimID], s.total},`,
 	},
 	{
 		desc: "the transfers of a server have no bound", test: "TestTransferBounds",
 		file: "access/slots.go",
-		old:  `case s.all >= s.total:`,
-		new:  `case s.all < 0:`,
+		old:  `{"this server", s.all, s.total},`,
+		new:  `{"this server", 0, s.total},`,
+	},
+	{
+		desc: "a tenant takes all connections of the server", test: "TestPortLimits",
+		file: "access/slots.go",
+		old:  `{"the tenant", s.byTenant[tenant], s.perTenant},`,
+		new:  `{"the tenant", 0, s.perTenant},`,
 	},
 	{
 		desc: "a transfer that is ended twice makes room for two", test: "TestTransferBounds",
 		file: "access/slots.go",
-		old:  `return sync.OnceFunc(func() { s.give(claim) }), nil`,
-		new:  `return func() { s.give(claim) }, nil`,
+		old: `	return sync.OnceFunc(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.all--
+		giveBack(s.byClaim, claimID)
+		giveBack(s.byTenant, tenant)
+	}), nil`,
+		new: `	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.all--
+		giveBack(s.byClaim, claimID)
+		giveBack(s.byTenant, tenant)
+		_ = sync.OnceFunc
+	}, nil`,
 	},
 	{
 		desc: "a part is of another file than it was chosen for", test: "TestPartOfChangingFile",
@@ -144,7 +163,13 @@ var fileUses = []mutation{
 	{
 		desc: "a link in the destination leads out of it", test: "TestCopyOntoLink",
 		file: "cmd/hostler/cp_get.go",
-		old:  `	dir, err := root.OpenRoot(name)`,
-		new:  `	dir, err := os.OpenRoot(filepath.Join(root.Name(), name))`,
+		old: `	if err := root.MkdirAll(name, 0o777); err != nil {
+		return err
+	}
+	dir, err := root.OpenRoot(name)`,
+		new: `	if err := os.MkdirAll(filepath.Join(root.Name(), name), 0o777); err != nil {
+		return err
+	}
+	dir, err := os.OpenRoot(filepath.Join(root.Name(), name))`,
 	},
 }

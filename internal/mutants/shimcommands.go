@@ -78,7 +78,7 @@ var shimCommands = []mutation{
 	{
 		desc: "output that was not sent can be acknowledged", test: "TestAcknowledge",
 		file: "cmd/hostler-shim/command_attach.go",
-		old:  `	if offset > a.position {`,
+		old:  `	if offset > sent {`,
 		new:  `	if offset > c.output.end+1 {`,
 	},
 	{

@@ -62,6 +62,6 @@ var tenantCommands = []mutation{
 		desc: "a client does not continue where its connection was lost", test: "TestCommandThroughLostConnections",
 		file: "client/command.go",
 		old:  `query.Set("after", strconv.FormatInt(cmd.offset, 10))`,
-		new:  `query.Set("after", "1")`,
+		new:  `query.Set("after", strconv.FormatInt(min(cmd.offset, 1), 10))`,
 	},
 }

@@ -135,7 +135,7 @@ func TestTenantCommandAttachAgain(t *testing.T) {
 		require.NoError(t, rt.EndCommand(t.Context(), id, "idle", claimFence))
 		_, err = rt.AttachCommand(t.Context(), id, "idle", claimFence, 5)
 		require.NoError(t, err)
-		time.Sleep(runtime.EndedCommandTTL) // of the bubble's clock
+		<-time.After(runtime.EndedCommandTTL) // of the bubble's clock
 		_, err = rt.AttachCommand(t.Context(), id, "idle", claimFence, 5)
 		require.ErrorIs(t, err, runtime.ErrUnknownRun)
 	})

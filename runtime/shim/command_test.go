@@ -243,7 +243,7 @@ func TestInvalidTenantCommandIsNotSent(t *testing.T) {
 		}
 		_, err := p.AttachCommand(t.Context(), "a/b", 7, 0)
 		require.ErrorIs(t, err, runtime.ErrUnknownRun)
-		_, err = p.AttachCommand(t.Context(), "id", 7, -1)
+		_, err = p.AttachCommand(t.Context(), "id", 7, -2)
 		require.ErrorIs(t, err, runtime.ErrUnknownRun)
 		require.ErrorIs(t, p.EndCommands(t.Context(), NoFence, 0), runtime.ErrStaleFence)
 		require.Empty(t, p.requests)
