@@ -83,6 +83,13 @@ func compareHooks(b *testing.B, servers map[string]*client.Client, image string)
 // startBuild starts a server on an empty database.
 func startBuild(b *testing.B, path string) *client.Client {
 	b.Helper()
+	c, _ := startServer(b, path)
+	return c
+}
+
+// startServer is startBuild, and returns the server's URL.
+func startServer(b *testing.B, path string) (c *client.Client, url string) {
+	b.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(b, err)
 	address := l.Addr().String()
@@ -97,13 +104,14 @@ func startBuild(b *testing.B, path string) *client.Client {
 		_ = cmd.Wait()
 		log.Close()
 	})
-	c, err := client.New("http://"+address, "")
+	url = "http://" + address
+	c, err = client.New(url, "")
 	require.NoError(b, err)
 	require.Eventually(b, func() bool {
 		_, err := c.Health(b.Context())
 		return err == nil
 	}, 30*time.Second, 50*time.Millisecond, "the server of %s must start", path)
-	return c
+	return c, url
 }
 
 // compareBuilds claims and releases once with each server in turn.
