@@ -126,7 +126,7 @@ class TestErrors(unittest.TestCase):
         with self.assertRaises(HostlerError) as caught:
             client.get_claim("c1")
         self.assertEqual((caught.exception.status, caught.exception.code), (0, "client_timeout"))
-        self.assertEqual(self.count("GET", "/v1/claims/c1"), 1)
+        self.assertLessEqual(self.count("GET", "/v1/claims/c1"), 1, "it is not repeated")
 
     # A file that is cut off is an error, and not a shorter file.
     def test_file_is_cut_off(self):
@@ -240,6 +240,15 @@ class TestErrors(unittest.TestCase):
                 sock.shutdown(socket.SHUT_WR)
                 got = b"".join(iter(lambda: sock.recv(100), b""))
                 self.assertEqual(got, b"hello world")
+
+        # The end of the block ends connections that are open.
+        with port.forward() as address:
+            through = socket.create_connection(address, 10)
+            self.assertEqual(through.recv(5), b"hello")
+        with through:
+            self.assertEqual(through.recv(5), b"")
+        with self.assertRaises(OSError):
+            socket.create_connection(address, 10).close()
 
         problem = {"status": 502, "code": "port_refused", "detail": "no program listens"}
         self.fake.answers[("POST", "/v1/claims/c1/ports/80")] = lambda h: h.json(502, problem)
