@@ -51,10 +51,10 @@ func (a *API) handleSocket(o huma.Operation, serve http.HandlerFunc) {
 // commandDescriptions are the descriptions of the operations of commands.
 var commandDescriptions = map[string]string{
 	"exec":           "Waits for the command's end; a client that disconnects ends it. With detach it answers at once: read its output, send its input and end it with the other operations. At most 32 commands run at once in a container. They are ended before the claim's pre_release hooks.",
-	"list-commands":  "Those that run, and those that ended in the last two minutes, unless all of their output was acknowledged.",
+	"list-commands":  "Those that run, and those that ended in the last two minutes, unless a client has received the end and acknowledged all of the output.",
 	"end-command":    "SIGTERM, and SIGKILL after a grace period, to all of its processes. It answers when none is left. Ending it twice is 200.",
-	"ack-command":    "The container keeps output until it is acknowledged. Once a command has ended and all of its output is acknowledged, the container forgets it.",
-	"get-command":    "With its result, if it has ended in the last two minutes and not all of its output was acknowledged.",
+	"ack-command":    "The container keeps output until it is acknowledged.",
+	"get-command":    "With its result, if it has ended in the last two minutes; see the list.",
 	"resize-command": "Its processes get SIGWINCH. Without a terminal it does nothing.",
 	"signal-command": "To the processes of the command's group, and with a terminal to those in the foreground.",
 	"command-output": "Lines of JSON until the command has ended; empty lines are heartbeats. The container keeps 1 MiB until it is acknowledged, and then the command waits in its next write: acknowledge while you read. A connection that was lost continues with after set to the offset after the last byte received. A second reader takes the place of the first, which gets attached_elsewhere.",
