@@ -118,6 +118,14 @@ func (b *Backend) PutFile(name, content string) {
 	b.put(name, runtime.FileInfo{Type: runtime.TypeFile, Mode: 0o644}, []byte(content))
 }
 
+// FileAt returns a file, also while a request that failed may still be handled.
+func (b *Backend) FileAt(name string) (f File, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f, ok = b.Files[name]
+	return f, ok
+}
+
 // put puts a file. The caller holds the lock.
 func (b *Backend) put(name string, info runtime.FileInfo, content []byte) runtime.FileInfo {
 	for dir := path.Dir(name); b.Files[dir].Name == ""; dir = path.Dir(dir) {
