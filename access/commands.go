@@ -60,8 +60,10 @@ func (s *Service) start(ctx context.Context, g Grant, r CommandRequest) (*Comman
 	if err := s.o.Gates.Exec(ctx, g, use); err != nil {
 		return nil, err
 	}
-	if err := s.o.Uses.CommandStarting(ctx, g, use); err != nil {
-		return nil, fmt.Errorf("record the start of a command: %w", err)
+	if stream, err := s.recordStart(ctx, g, use, r.After); err != nil {
+		return nil, asUsed(err)
+	} else if stream != nil {
+		return s.attached(ctx, g, r.ID, stream), nil
 	}
 	stream, err := s.o.Runtime.OpenCommand(ctx, g.Container(), runtime.TenantCommand{
 		ID: r.ID, Args: r.Args, Environment: r.Environment, User: r.User, Workdir: r.Workdir,

@@ -32,6 +32,9 @@ type commandKey struct{ claim, id string }
 type allowance struct {
 	full    time.Time // when all of the burst is available again
 	omitted int64     // since the last one that was recorded
+	// recorded are the commands whose start is recorded, and whose end this server has
+	// not seen: as many as may be recorded as running.
+	recorded map[string]bool
 }
 
 // useKey names an allowance.
@@ -94,13 +97,46 @@ func (l *limits) leaveOut(k commandKey) {
 	}
 }
 
-// isLeftOut reports whether a command was left out, and forgets it.
+// isLeftOut reports whether a command that has ended was left out, and forgets it.
 func (l *limits) isLeftOut(k commandKey) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ok := l.commands[k]
 	delete(l.commands, k)
+	if a := l.uses[useKey{k.claim, activity.ExecSubject}]; a != nil {
+		delete(a.recorded, k.id)
+	}
 	return ok
+}
+
+// setRecorded remembers that the start of a command is recorded.
+func (l *limits) setRecorded(k commandKey) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.commands, k) // an earlier one with the same ID
+	a := l.of(k.claim, activity.ExecSubject)
+	if a.recorded == nil {
+		a.recorded = map[string]bool{}
+	}
+	for id := range a.recorded {
+		if len(a.recorded) < MaxOpenCommands {
+			break
+		}
+		delete(a.recorded, id)
+	}
+	a.recorded[k.id] = true
+}
+
+// isRecorded reports whether the start of a command is recorded. It counts a use that
+// is not a new one out again.
+func (l *limits) isRecorded(k commandKey) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a := l.of(k.claim, activity.ExecSubject)
+	if a.recorded[k.id] {
+		a.omitted--
+	}
+	return a.recorded[k.id]
 }
 
 // forget removes the allowances of claims that do nothing.

@@ -253,3 +253,36 @@ func TestDataOfUses(t *testing.T) {
 		}
 	})
 }
+
+// A request that is repeated beyond the limits is not another command: the one that
+// runs has its end.
+func TestRepeatedStartBeyondTheLimits(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		for range useBurst {
+			_ = r.CommandStarting(t.Context(), granted, CommandUse{ID: "1"})
+		}
+		for range 3 {
+			require.ErrorIs(t, r.CommandStarting(t.Context(), granted, CommandUse{ID: "1"}), ErrCommandOpen)
+		}
+		require.Empty(t, r.limits.commands)
+		r.CommandEnded(granted, "1", runtime.Result{}, nil)
+		require.Equal(t, []activity.Type{activity.ExecStarted, activity.ExecCompleted}, typesOf(r.pass(100*time.Millisecond)))
+		require.Equal(t, map[activity.Type]int{activity.ExecCompleted: 1}, r.used)
+		require.Empty(t, r.omitted)
+		<-time.After(2 * useInterval)
+		r.start(t, "2")
+		require.Zero(t, dataOf[activity.ExecStartedData](t, r.store.took()[0]).Omitted)
+	})
+}
+
+// What is remembered of the commands of a claim that are recorded has a bound.
+func TestRecordedCommandsAreBounded(t *testing.T) {
+	var l limits
+	for i := range 3 * MaxOpenCommands {
+		l.setRecorded(commandKey{"c", string(rune(i))})
+	}
+	a := l.of("c", activity.ExecSubject)
+	require.Len(t, a.recorded, MaxOpenCommands)
+	l.isLeftOut(commandKey{"c", string(rune(3*MaxOpenCommands - 1))})
+	require.Len(t, a.recorded, MaxOpenCommands-1)
+}
