@@ -32,10 +32,15 @@ type commandKey struct{ claim, id string }
 type allowance struct {
 	full    time.Time // when all of the burst is available again
 	omitted int64     // since the last one that was recorded
-	// recorded are the commands whose start is recorded, and whose end this server has
-	// not seen: as many as may be recorded as running.
-	recorded map[string]bool
+	// known are commands by ID: true from the record of the start on, false once the
+	// end is queued. A tenant can have the end of a command reported as often as it
+	// likes, by reading the output again.
+	known map[string]bool
 }
+
+// maxKnownCommands bounds them: more than those that a container knows and those
+// that may be recorded as running.
+const maxKnownCommands = 4 * MaxOpenCommands
 
 // useKey names an allowance.
 type useKey struct{ claim, subject string }
@@ -97,15 +102,12 @@ func (l *limits) leaveOut(k commandKey) {
 	}
 }
 
-// isLeftOut reports whether a command that has ended was left out, and forgets it.
+// isLeftOut reports whether a command was left out, and forgets it.
 func (l *limits) isLeftOut(k commandKey) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ok := l.commands[k]
 	delete(l.commands, k)
-	if a := l.uses[useKey{k.claim, activity.ExecSubject}]; a != nil {
-		delete(a.recorded, k.id)
-	}
 	return ok
 }
 
@@ -114,29 +116,51 @@ func (l *limits) setRecorded(k commandKey) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.commands, k) // an earlier one with the same ID
-	a := l.of(k.claim, activity.ExecSubject)
-	if a.recorded == nil {
-		a.recorded = map[string]bool{}
-	}
-	for id := range a.recorded {
-		if len(a.recorded) < MaxOpenCommands {
-			break
-		}
-		delete(a.recorded, id)
-	}
-	a.recorded[k.id] = true
+	l.setKnown(k, true)
 }
 
-// isRecorded reports whether the start of a command is recorded. It counts a use that
-// is not a new one out again.
+// isRecorded reports whether the start of a command is recorded and its end is not
+// queued. It does not count the use, which is no new one.
 func (l *limits) isRecorded(k commandKey) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	a := l.of(k.claim, activity.ExecSubject)
-	if a.recorded[k.id] {
+	if a.known[k.id] {
 		a.omitted--
 	}
-	return a.recorded[k.id]
+	return a.known[k.id]
+}
+
+// setEnded remembers that the end of a command is queued.
+func (l *limits) setEnded(k commandKey) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.setKnown(k, false)
+}
+
+// isEnded reports whether the end of a command is queued.
+func (l *limits) isEnded(k commandKey) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	running, isKnown := l.of(k.claim, activity.ExecSubject).known[k.id]
+	return isKnown && !running
+}
+
+// setKnown remembers a command, and forgets another one if there are too many. The
+// caller holds mu.
+func (l *limits) setKnown(k commandKey, running bool) {
+	a := l.of(k.claim, activity.ExecSubject)
+	if a.known == nil {
+		a.known = map[string]bool{}
+	}
+	delete(a.known, k.id)
+	for id := range a.known {
+		if len(a.known) < maxKnownCommands {
+			break
+		}
+		delete(a.known, id)
+	}
+	a.known[k.id] = running
 }
 
 // forget removes the allowances of claims that do nothing.

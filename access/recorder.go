@@ -129,12 +129,17 @@ func (r *Recorder) CommandEnded(g Grant, id string, result runtime.Result, err e
 	if !ok {
 		return
 	}
-	if r.limits.isLeftOut(commandKey{g.Claim.ID, id}) {
+	k := commandKey{g.Claim.ID, id}
+	if r.limits.isLeftOut(k) {
 		r.o.OnUse(g.Claim.Workload, OpenCommand{}.EndEvent(end, time.Now()).Type)
+		return
+	}
+	if r.limits.isEnded(k) {
 		return
 	}
 	select {
 	case r.queue <- queuedUse{use: Use{End: &end}}:
+		r.limits.setEnded(k)
 	default: // RunSweep finds it
 	}
 }
@@ -222,6 +227,9 @@ func (r *Recorder) Run(ctx context.Context) error {
 
 // gather returns a use with those that follow it soon.
 func (r *Recorder) gather(ctx context.Context, first queuedUse) []queuedUse {
+	if len(r.queue) >= batchedUses {
+		return r.drain([]queuedUse{first})
+	}
 	timer := time.NewTimer(gatherFor)
 	defer timer.Stop()
 	select {

@@ -275,14 +275,36 @@ func TestRepeatedStartBeyondTheLimits(t *testing.T) {
 	})
 }
 
-// What is remembered of the commands of a claim that are recorded has a bound.
-func TestRecordedCommandsAreBounded(t *testing.T) {
+// What is remembered of the commands of a claim has a bound.
+func TestKnownCommandsAreBounded(t *testing.T) {
 	var l limits
-	for i := range 3 * MaxOpenCommands {
-		l.setRecorded(commandKey{"c", string(rune(i))})
+	last := commandKey{}
+	for i := range 3 * maxKnownCommands {
+		last = commandKey{"c", string(rune(i))}
+		l.setRecorded(last)
 	}
 	a := l.of("c", activity.ExecSubject)
-	require.Len(t, a.recorded, MaxOpenCommands)
-	l.isLeftOut(commandKey{"c", string(rune(3*MaxOpenCommands - 1))})
-	require.Len(t, a.recorded, MaxOpenCommands-1)
+	require.Len(t, a.known, maxKnownCommands)
+	require.True(t, l.isRecorded(last))
+	l.setEnded(last)
+	require.False(t, l.isRecorded(last))
+	require.True(t, l.isEnded(last))
+	require.Len(t, a.known, maxKnownCommands)
+}
+
+// A tenant who reads the output of a command that has ended again and again takes
+// nothing of the queue, which has the uses of others.
+func TestEndIsQueuedOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.start(t, "1")
+		for range 2 * queuedUses {
+			r.CommandEnded(granted, "1", runtime.Result{}, nil)
+			r.CommandEnded(granted, "of another server", runtime.Result{}, nil)
+		}
+		require.LessOrEqual(t, len(r.queue), 2)
+		require.Len(t, r.pass(time.Second), 2)
+		r.start(t, "1")
+		r.CommandEnded(granted, "1", runtime.Result{}, nil)
+		require.Len(t, r.pass(time.Second), 2, "another command with the same ID")
+	})
 }
