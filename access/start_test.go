@@ -137,3 +137,24 @@ func TestRepeatedStartThatFails(t *testing.T) {
 		require.Equal(t, []string{"exec.started hang", "exec.failed hang"}, r.recorded(t))
 	})
 }
+
+// slowStart is a container that starts no command until the call is given up.
+type slowStart struct{ access.Runtime }
+
+func (slowStart) OpenCommand(ctx context.Context, _ string, _ runtime.TenantCommand) (runtime.CommandStream, error) {
+	<-ctx.Done()
+	return nil, context.Cause(ctx)
+}
+
+// A start is given up before its record is taken for that of a command which never
+// ran: what starts later would have no record.
+func TestStartIsGivenUpBeforeItsRecord(t *testing.T) {
+	slow := func(o *access.Options) { o.Runtime = slowStart{o.Runtime} }
+	inStartBubble(t, slow, func(t *testing.T, r startRig) {
+		begun := time.Now()
+		_, err := r.run(t, "hang")
+		require.ErrorIs(t, err, runtime.ErrUnavailable)
+		require.Less(t, time.Since(begun), time.Minute)
+		require.Equal(t, []string{"exec.started hang"}, r.recorded(t))
+	})
+}
