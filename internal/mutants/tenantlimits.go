@@ -16,7 +16,7 @@ var tenantLimits = []mutation{
 		new:  `		r.maxRequests -= 0 * keptRequests`,
 	},
 	{
-		desc: "a program that is busy for ever holds up a release", test: "TestHostileProgramDelaysNoRelease",
+		desc: "a program that is busy forever holds up a release", test: "TestHostileProgramDelaysNoRelease",
 		file: "runtime/shim/command.go",
 		old: `context.WithTimeoutCause(ctx, timeout, silentError(timeout))
 	defer cancel()
