@@ -32,6 +32,18 @@ var tenantLimits = []mutation{
 		new:  `context.WithTimeoutCause(ctx, portTimeout, errPortTimeout)`,
 	},
 	{
+		desc: "a program that answers another error holds up a release", test: "TestHostileProgramDelaysNoRelease",
+		file: "runtime/shim/calls.go",
+		old:  `	if errors.Is(err, ErrProtocol) || ok && !slices`,
+		new:  `	if errors.Is(err, ErrProtocol) || ok && errors.Is(err, ErrProtocol) && !slices`,
+	},
+	{
+		desc: "a container is destroyed because another server has its claim", test: "TestAnswersAtTheEndOfAClaim",
+		file: "runtime/shim/calls.go",
+		old:  `	runtime.ErrStaleFence, runtime.ErrUnavailable, runtime.ErrTainted,`,
+		new:  `	runtime.ErrUnavailable, runtime.ErrTainted,`,
+	},
+	{
 		desc: "a connection to a port is made after the end of its claim", test: "TestPendingConnectionEndsWithItsClaim",
 		file: "cmd/hostler-shim/port_socket.go",
 		old:  `			_ = socket.SetWriteDeadline(time.Unix(1, 0)) // interrupts the wait`,

@@ -126,7 +126,7 @@ func (s *Session) EndCommands(ctx context.Context, fence int64, grace time.Durat
 	if errors.Is(err, runtime.ErrUnsupported) {
 		return nil
 	}
-	return err
+	return asEndError(err)
 }
 
 // silentError is why a container is tainted that does not answer in time.

@@ -18,6 +18,9 @@ func TestHostileProgramDelaysNoRelease(t *testing.T) {
 	dropping := func(in *Incoming, _ *Stream) { in.conn.fail(errConnLost) }
 	for name, play := range map[string]func(in *Incoming, s *Stream){
 		"silent": silent, "busy": respondsError(CodeBusy), "dropping": dropping,
+		"failing": respondsError(CodeFailed), "answering an error of another request": respondsError(CodeTooManyConns),
+		"answering what does not exist": respondsError("x"),
+		"progress":                      func(in *Incoming, _ *Stream) { _ = in.SendProgress(ProgressStarted) },
 	} {
 		for _, op := range []Op{OpClosePorts, OpEndCommands} {
 			t.Run(string(op)+" "+name, func(t *testing.T) {
@@ -69,6 +72,23 @@ func TestTenantsLeaveRoomOnTheConnection(t *testing.T) {
 					require.NoError(t, err, r.Op)
 				}
 			})
+		})
+	}
+}
+
+// What an intact program answers at the end of a claim is no reason to destroy its
+// container.
+func TestAnswersAtTheEndOfAClaim(t *testing.T) {
+	for code, want := range map[Code]error{
+		CodeStale: runtime.ErrStaleFence, CodeNotRunning: runtime.ErrNotRunning, CodeContainerExited: runtime.ErrContainerExited,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := newCommandProgram(t, respondsError(code))
+			for _, err := range []error{p.ClosePorts(t.Context(), 7), p.EndCommands(t.Context(), 7, 0)} {
+				require.ErrorIs(t, err, want)
+				require.NotErrorIs(t, err, runtime.ErrTainted)
+			}
+			require.NoError(t, p.Close())
 		})
 	}
 }

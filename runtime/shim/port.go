@@ -46,13 +46,14 @@ func (s *Session) DialPort(ctx context.Context, port int, fence int64) (runtime.
 func (s *Session) ClosePorts(ctx context.Context, fence int64) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, callTimeout, silentError(callTimeout))
 	defer cancel()
-	return s.withRetry(ctx, "close the connections to ports", true, func(c *sessionConn) error {
+	err := s.withRetry(ctx, "close the connections to ports", true, func(c *sessionConn) error {
 		if !c.Has(FeaturePorts) {
 			return nil
 		}
 		_, err := roundTrip(ctx, c, Request{Op: OpClosePorts, Fence: fence})
 		return err
 	})
+	return asEndError(err)
 }
 
 var errPortTimeout = fmt.Errorf("%w: no answer within %s", runtime.ErrUnavailable, portTimeout)
