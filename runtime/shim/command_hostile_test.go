@@ -3,8 +3,10 @@ package shim
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -91,4 +93,19 @@ func TestAnswersAtTheEndOfAClaim(t *testing.T) {
 			require.NoError(t, p.Close())
 		})
 	}
+}
+
+// A response that is too large is answered with an error: the other end does not wait
+// for one that never comes.
+func TestResponseThatIsTooLarge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newCommandProgram(t, func(in *Incoming, _ *Stream) {
+			_ = in.Respond(Response{Commands: []runtime.CommandStatus{{ID: "a", Args: []string{strings.Repeat("x", MaxFrame)}}}})
+		})
+		begun := time.Now()
+		_, err := p.Commands(t.Context(), 7)
+		require.ErrorContains(t, err, errTooLarge.Error())
+		require.Less(t, time.Since(begun), time.Second)
+		require.NoError(t, p.Close())
+	})
 }

@@ -2,6 +2,7 @@ package shim
 
 import (
 	"cmp"
+	"errors"
 	"sync/atomic"
 )
 
@@ -291,6 +292,9 @@ func (in *Incoming) Respond(a Response) error {
 	c.incoming.requests--
 	c.mu.Unlock()
 	err := c.write(KindResponse, a)
+	if errors.Is(err, errTooLarge) { // the peer would wait for an answer
+		err = c.write(KindResponse, Response{ID: in.id, Error: NewWireError(err)})
+	}
 	in.exchange.finish(errRequestEnded)
 	return err
 }
