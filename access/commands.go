@@ -36,6 +36,13 @@ const MaxCommandTimeout = 24 * time.Hour
 // endTimeout bounds how long a command is ended whose caller does not wait.
 const endTimeout = 30 * time.Second
 
+// openTimeout bounds how long a container may take to start a command. It is less
+// than unknownAfter: RunSweep must not take a start that is still on its way for one
+// that never reached the container.
+const openTimeout = 45 * time.Second
+
+var errOpenTimeout = fmt.Errorf("%w: the container did not start the command within %s", runtime.ErrUnavailable, openTimeout)
+
 // Start starts a command and attaches to it. A repeated request with its ID attaches
 // to the one that runs. Close detaches; the command continues.
 func (s *Service) Start(ctx context.Context, claimID string, r CommandRequest) (*Command, error) {
@@ -60,10 +67,14 @@ func (s *Service) start(ctx context.Context, g Grant, r CommandRequest) (*Comman
 	if err := s.o.Gates.Exec(ctx, g, use); err != nil {
 		return nil, err
 	}
-	if err := s.o.Uses.CommandStarting(ctx, g, use); err != nil {
-		return nil, fmt.Errorf("record the start of a command: %w", err)
+	if stream, err := s.recordStart(ctx, g, use, r.After); err != nil {
+		return nil, asUsed(err)
+	} else if stream != nil {
+		return s.attached(ctx, g, r.ID, stream), nil
 	}
-	stream, err := s.o.Runtime.OpenCommand(ctx, g.Container(), runtime.TenantCommand{
+	opening, cancel := context.WithTimeoutCause(ctx, openTimeout, errOpenTimeout)
+	defer cancel()
+	stream, err := s.o.Runtime.OpenCommand(opening, g.Container(), runtime.TenantCommand{
 		ID: r.ID, Args: r.Args, Environment: r.Environment, User: r.User, Workdir: r.Workdir,
 		Terminal: r.Terminal, Input: r.Input, Timeout: r.Timeout, Fence: g.Fence(), After: r.After,
 	})

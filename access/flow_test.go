@@ -77,7 +77,7 @@ func TestEachStartHasOneEnd(t *testing.T) {
 		defer stop()
 		<-time.After(time.Minute)
 		r.CommandEnded(g, "2", runtime.Result{}, nil)
-		require.NoError(t, r.CommandStarting(t.Context(), g, access.CommandUse{ID: "3"}), "it runs already")
+		require.ErrorIs(t, r.CommandStarting(t.Context(), g, access.CommandUse{ID: "3"}), access.ErrCommandOpen)
 		<-time.After(time.Second)
 		h.Release(c)
 		r.CommandEnded(g, "3", runtime.Result{}, nil)

@@ -32,7 +32,15 @@ type commandKey struct{ claim, id string }
 type allowance struct {
 	full    time.Time // when all of the burst is available again
 	omitted int64     // since the last one that was recorded
+	// known are commands by ID: true from the record of the start on, false once the
+	// end is queued. A tenant can have the end of a command reported as often as it
+	// likes, by reading the output again.
+	known map[string]bool
 }
+
+// maxKnownCommands bounds them: more than those that a container knows and those
+// that may be recorded as running.
+const maxKnownCommands = 4 * MaxOpenCommands
 
 // useKey names an allowance.
 type useKey struct{ claim, subject string }
@@ -101,6 +109,58 @@ func (l *limits) isLeftOut(k commandKey) bool {
 	ok := l.commands[k]
 	delete(l.commands, k)
 	return ok
+}
+
+// setRecorded remembers that the start of a command is recorded.
+func (l *limits) setRecorded(k commandKey) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.commands, k) // an earlier one with the same ID
+	l.setKnown(k, true)
+}
+
+// isRecorded reports whether the start of a command is recorded and its end is not
+// queued. It does not count the use, which is no new one.
+func (l *limits) isRecorded(k commandKey) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a := l.of(k.claim, activity.ExecSubject)
+	if a.known[k.id] {
+		a.omitted--
+	}
+	return a.known[k.id]
+}
+
+// setEnded remembers that the end of a command is queued.
+func (l *limits) setEnded(k commandKey) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.setKnown(k, false)
+}
+
+// isEnded reports whether the end of a command is queued.
+func (l *limits) isEnded(k commandKey) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	running, isKnown := l.of(k.claim, activity.ExecSubject).known[k.id]
+	return isKnown && !running
+}
+
+// setKnown remembers a command, and forgets another one if there are too many. The
+// caller holds mu.
+func (l *limits) setKnown(k commandKey, running bool) {
+	a := l.of(k.claim, activity.ExecSubject)
+	if a.known == nil {
+		a.known = map[string]bool{}
+	}
+	delete(a.known, k.id)
+	for id := range a.known {
+		if len(a.known) < maxKnownCommands {
+			break
+		}
+		delete(a.known, id)
+	}
+	a.known[k.id] = running
 }
 
 // forget removes the allowances of claims that do nothing.

@@ -18,6 +18,10 @@ const MaxOpenCommands = 64
 // ErrTooManyOpen indicates that a claim has MaxOpenCommands.
 var ErrTooManyOpen = errors.New("too many commands of the claim are recorded as running")
 
+// ErrCommandOpen means that the start of a command with the same ID is recorded, and
+// its end is not.
+var ErrCommandOpen = errors.New("a command with this ID is recorded as running")
+
 // UseStore keeps what tenants do with their containers.
 type UseStore interface {
 	// StartCommand records that a command starts, while its claim is active. It
@@ -130,6 +134,8 @@ func endOf(claimID, id string, result runtime.Result, err error) (end CommandEnd
 		end.Reason = reasonExited
 	case errors.Is(err, runtime.ErrStaleFence):
 		end.Reason = reasonReleased
+	case errors.Is(err, runtime.ErrUnknownRun):
+		end.Reason = reasonUnknown
 	default:
 		return end, false
 	}

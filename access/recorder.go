@@ -86,13 +86,16 @@ var _ Uses = (*Recorder)(nil)
 func (r *Recorder) CommandStarting(ctx context.Context, g Grant, c CommandUse) error {
 	k := commandKey{g.Claim.ID, c.ID}
 	omitted, ok := r.limits.take(g.Claim.ID, activity.ExecSubject, time.Now())
+	if !ok && r.limits.isRecorded(k) {
+		return ErrCommandOpen
+	}
 	if !ok {
 		r.leaveOut(k)
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
-	_, err := r.o.Store.StartCommand(ctx, OpenCommand{
+	added, err := r.o.Store.StartCommand(ctx, OpenCommand{
 		Claim: g.Claim.ID, ID: c.ID, Workload: g.Claim.Workload, Container: g.Container(), Tenant: g.Claim.Tenant,
 		Fence: g.Fence(), Program: programOf(c.Args), Terminal: c.Terminal,
 	}, omitted)
@@ -101,10 +104,17 @@ func (r *Recorder) CommandStarting(ctx context.Context, g Grant, c CommandUse) e
 		r.leaveOut(k)
 		return nil
 	}
-	if err != nil {
+	if err != nil || !added {
 		r.limits.omit(g.Claim.ID, activity.ExecSubject, omitted)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	r.limits.setRecorded(k)
+	if !added {
+		return ErrCommandOpen
+	}
+	return nil
 }
 
 func (r *Recorder) leaveOut(k commandKey) {
@@ -119,12 +129,17 @@ func (r *Recorder) CommandEnded(g Grant, id string, result runtime.Result, err e
 	if !ok {
 		return
 	}
-	if r.limits.isLeftOut(commandKey{g.Claim.ID, id}) {
+	k := commandKey{g.Claim.ID, id}
+	if r.limits.isLeftOut(k) {
 		r.o.OnUse(g.Claim.Workload, OpenCommand{}.EndEvent(end, time.Now()).Type)
+		return
+	}
+	if r.limits.isEnded(k) {
 		return
 	}
 	select {
 	case r.queue <- queuedUse{use: Use{End: &end}}:
+		r.limits.setEnded(k)
 	default: // RunSweep finds it
 	}
 }
@@ -212,6 +227,9 @@ func (r *Recorder) Run(ctx context.Context) error {
 
 // gather returns a use with those that follow it soon.
 func (r *Recorder) gather(ctx context.Context, first queuedUse) []queuedUse {
+	if len(r.queue) >= batchedUses {
+		return r.drain([]queuedUse{first})
+	}
 	timer := time.NewTimer(gatherFor)
 	defer timer.Stop()
 	select {

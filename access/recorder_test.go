@@ -253,3 +253,58 @@ func TestDataOfUses(t *testing.T) {
 		}
 	})
 }
+
+// A request that is repeated beyond the limits is not another command: the one that
+// runs has its end.
+func TestRepeatedStartBeyondTheLimits(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		for range useBurst {
+			_ = r.CommandStarting(t.Context(), granted, CommandUse{ID: "1"})
+		}
+		for range 3 {
+			require.ErrorIs(t, r.CommandStarting(t.Context(), granted, CommandUse{ID: "1"}), ErrCommandOpen)
+		}
+		require.Empty(t, r.limits.commands)
+		r.CommandEnded(granted, "1", runtime.Result{}, nil)
+		require.Equal(t, []activity.Type{activity.ExecStarted, activity.ExecCompleted}, typesOf(r.pass(100*time.Millisecond)))
+		require.Equal(t, map[activity.Type]int{activity.ExecCompleted: 1}, r.used)
+		require.Empty(t, r.omitted)
+		<-time.After(2 * useInterval)
+		r.start(t, "2")
+		require.Zero(t, dataOf[activity.ExecStartedData](t, r.store.took()[0]).Omitted)
+	})
+}
+
+// What is remembered of the commands of a claim has a bound.
+func TestKnownCommandsAreBounded(t *testing.T) {
+	var l limits
+	last := commandKey{}
+	for i := range 3 * maxKnownCommands {
+		last = commandKey{"c", string(rune(i))}
+		l.setRecorded(last)
+	}
+	a := l.of("c", activity.ExecSubject)
+	require.Len(t, a.known, maxKnownCommands)
+	require.True(t, l.isRecorded(last))
+	l.setEnded(last)
+	require.False(t, l.isRecorded(last))
+	require.True(t, l.isEnded(last))
+	require.Len(t, a.known, maxKnownCommands)
+}
+
+// A tenant who reads the output of a command that has ended again and again takes
+// nothing of the queue, which has the uses of others.
+func TestEndIsQueuedOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.start(t, "1")
+		for range 2 * queuedUses {
+			r.CommandEnded(granted, "1", runtime.Result{}, nil)
+			r.CommandEnded(granted, "of another server", runtime.Result{}, nil)
+		}
+		require.LessOrEqual(t, len(r.queue), 2)
+		require.Len(t, r.pass(time.Second), 2)
+		r.start(t, "1")
+		r.CommandEnded(granted, "1", runtime.Result{}, nil)
+		require.Len(t, r.pass(time.Second), 2, "another command with the same ID")
+	})
+}

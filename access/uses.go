@@ -12,7 +12,9 @@ import (
 // is recorded.
 type Uses interface {
 	// CommandStarting records that a command is about to start, before it does: its
-	// end is recorded whatever happens to this server.
+	// end is recorded whatever happens to this server. After ErrCommandOpen the caller
+	// may attach to the command that runs, and must not start another one, whose end
+	// would be that of the earlier one.
 	CommandStarting(ctx context.Context, g Grant, c CommandUse) error
 	// CommandEnded records how it ended. A second call for one command does nothing.
 	CommandEnded(g Grant, id string, result runtime.Result, err error)

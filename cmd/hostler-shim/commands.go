@@ -117,19 +117,23 @@ func (s *commands) remove(c *tenantCommand) {
 // drop is remove for a caller that holds mu.
 func (s *commands) drop(c *tenantCommand) {
 	s.all = slices.DeleteFunc(s.all, func(other *tenantCommand) bool { return other == c })
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stopForgetting()
 }
 
 // keep keeps a command that has ended, or has lost its attachment after that, for
-// some time and within the limits.
+// some time and within the limits. One that was forgotten stays so.
 func (s *commands) keep(c *tenantCommand) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !slices.Contains(s.all, c) {
+		return
+	}
 	s.evict()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.forget != nil {
-		c.forget.Stop()
-	}
+	c.stopForgetting()
 	c.forgetAt = time.Now().Add(runtime.EndedCommandTTL)
 	c.forget = time.AfterFunc(runtime.EndedCommandTTL, func() { s.forget(c) })
 }
@@ -170,6 +174,13 @@ func (s *commands) evict() {
 			return
 		}
 		size -= c.dropOutput()
+	}
+}
+
+// stopForgetting stops the timer, which holds the command. The caller holds mu.
+func (c *tenantCommand) stopForgetting() {
+	if c.forget != nil {
+		c.forget.Stop()
 	}
 }
 
@@ -247,6 +258,7 @@ func (s *commands) reset() {
 	for _, c := range s.all {
 		c.dropOutput()
 		c.mu.Lock()
+		c.stopForgetting()
 		c.endAttachment(unknownCommand(c.key.id))
 		c.mu.Unlock()
 	}

@@ -29,11 +29,16 @@ var loopbacks = []struct {
 }
 
 // dialPort connects to a port of the loopback interface. Only what listens in the
-// container can be reached: no name is resolved, and no other address is tried.
-func dialPort(port int) (*os.File, error) {
+// container can be reached: no name is resolved, and no other address is tried. It
+// fails once over is closed: what listens later may be another tenant's.
+func dialPort(port int, over <-chan struct{}) (*os.File, error) {
 	var failed error
 	for _, to := range loopbacks {
-		socket, err := dialTCP(to.family, to.address(port))
+		socket, err := dialTCP(to.family, to.address(port), over)
+		if isClosed(over) {
+			closeAll(socket)
+			return nil, errPortClosed
+		}
 		if err == nil {
 			return socket, nil
 		}
@@ -42,6 +47,16 @@ func dialPort(port int) (*os.File, error) {
 		}
 	}
 	return nil, fmt.Errorf("%w: port %d: %w", runtime.ErrPortRefused, port, failed)
+}
+
+// isClosed reports whether a channel is closed.
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // isNotListening reports whether nothing listens at an address, or this kernel has
@@ -55,8 +70,8 @@ func isNotListening(err error) bool {
 	return false
 }
 
-// dialTCP connects to one address.
-func dialTCP(family int, to unix.Sockaddr) (*os.File, error) {
+// dialTCP connects to one address, unless over is closed before it has.
+func dialTCP(family int, to unix.Sockaddr, over <-chan struct{}) (*os.File, error) {
 	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.IPPROTO_TCP)
 	if err != nil {
 		return nil, err
@@ -76,7 +91,7 @@ func dialTCP(family int, to unix.Sockaddr) (*os.File, error) {
 	}
 	socket := os.NewFile(uintptr(fd), "port")
 	if inProgress {
-		err = awaitConnected(socket)
+		err = awaitConnected(socket, over)
 	}
 	if err != nil {
 		socket.Close()
@@ -87,10 +102,27 @@ func dialTCP(family int, to unix.Sockaddr) (*os.File, error) {
 
 // awaitConnected waits until a socket is connected, and returns the error of a
 // connection that has failed.
-func awaitConnected(socket *os.File) error {
+func awaitConnected(socket *os.File, over <-chan struct{}) error {
 	if err := socket.SetWriteDeadline(time.Now().Add(dialPortTimeout)); err != nil {
 		return err
 	}
+	connected, stopped := make(chan struct{}), make(chan struct{})
+	go func() { // ends with the wait
+		defer close(stopped)
+		select {
+		case <-over:
+			_ = socket.SetWriteDeadline(time.Unix(1, 0)) // interrupts the wait
+		case <-connected:
+		}
+	}()
+	err := waitConnected(socket)
+	close(connected)
+	<-stopped
+	return errors.Join(err, socket.SetWriteDeadline(time.Time{}))
+}
+
+// waitConnected is awaitConnected until the deadline for writing.
+func waitConnected(socket *os.File) error {
 	raw, err := socket.SyscallConn()
 	if err != nil {
 		return err
@@ -108,7 +140,7 @@ func awaitConnected(socket *os.File) error {
 		_, notYet := unix.Getpeername(int(fd))
 		return notYet == nil
 	})
-	return errors.Join(err, failed, socket.SetWriteDeadline(time.Time{}))
+	return errors.Join(err, failed)
 }
 
 // closeWrite ends what is sent. The other end may have closed the connection.

@@ -113,16 +113,10 @@ func (p *ports) serve(in *shim.Incoming) error {
 		return err
 	}
 	defer p.end(c)
-	socket, err := dialPort(in.Request.Port)
-	if err != nil {
-		return err
-	}
-	defer socket.Close()
-	if err := in.SendProgress(shim.ProgressStarted); err != nil {
-		return err
-	}
 	stream, ended := in.Stream(0), make(chan struct{})
 	defer close(ended)
+	over, opened := make(chan struct{}), make(chan *os.File, 1)
+	defer close(opened)
 	go func() { // ends with the connection
 		select {
 		case <-c.closed:
@@ -131,9 +125,21 @@ func (p *ports) serve(in *shim.Incoming) error {
 		case <-ended:
 			return
 		}
-		resetOnClose(socket)
-		socket.Close()
+		close(over)
+		if socket := <-opened; socket != nil {
+			resetOnClose(socket)
+			socket.Close()
+		}
 	}()
+	socket, err := dialPort(in.Request.Port, over)
+	if err != nil {
+		return err
+	}
+	defer socket.Close()
+	opened <- socket
+	if err := in.SendProgress(shim.ProgressStarted); err != nil {
+		return err
+	}
 	return copyPort(stream, socket)
 }
 

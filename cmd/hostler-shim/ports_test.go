@@ -16,15 +16,6 @@ func newTestPorts() *ports {
 	return newPorts(s.admit)
 }
 
-func isClosed(c *portConn) bool {
-	select {
-	case <-c.closed:
-		return true
-	default:
-		return false
-	}
-}
-
 // Connections are closed by a greater fence only, and none with a smaller one begins
 // after that.
 func TestPortFences(t *testing.T) {
@@ -36,18 +27,18 @@ func TestPortFences(t *testing.T) {
 	_, err = p.begin(4)
 	require.ErrorIs(t, err, runtime.ErrStaleFence)
 	require.ErrorIs(t, p.closeBelow(4), runtime.ErrStaleFence)
-	require.False(t, isClosed(earlier))
+	require.False(t, isClosed(earlier.closed))
 	require.NoError(t, p.closeBelow(5))
-	require.True(t, isClosed(earlier))
-	require.False(t, isClosed(current))
+	require.True(t, isClosed(earlier.closed))
+	require.False(t, isClosed(current.closed))
 	require.NoError(t, p.closeBelow(6))
-	require.True(t, isClosed(current))
+	require.True(t, isClosed(current.closed))
 	_, err = p.begin(5)
 	require.ErrorIs(t, err, runtime.ErrStaleFence)
 	last, err := p.begin(6)
 	require.NoError(t, err)
 	p.closeAll()
-	require.True(t, isClosed(last))
+	require.True(t, isClosed(last.closed))
 	p.end(last)
 	require.Empty(t, p.open)
 }
@@ -73,7 +64,7 @@ func TestDialPort(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	port := l.Addr().(*net.TCPAddr).Port
-	socket, err := dialPort(port)
+	socket, err := dialPort(port, nil)
 	require.NoError(t, err)
 	conn, err := l.Accept()
 	require.NoError(t, err)
@@ -87,6 +78,6 @@ func TestDialPort(t *testing.T) {
 	_, err = conn.Read(make([]byte, 1))
 	require.ErrorContains(t, err, "reset")
 	require.NoError(t, l.Close())
-	_, err = dialPort(port)
+	_, err = dialPort(port, nil)
 	require.ErrorIs(t, err, runtime.ErrPortRefused)
 }

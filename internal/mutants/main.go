@@ -73,7 +73,7 @@ var groups = []group{
 	{"Requests from inside a container", slices.Concat(insideRequests, askedTwice)},
 	{"The description of the API, and the runtime in memory", slices.Concat(documents, fakes)},
 	{"Gates and guards", gateRows},
-	{"Commands of tenants", slices.Concat(tenantCommands, shimCommands)},
+	{"Commands of tenants", slices.Concat(tenantCommands, shimCommands, tenantLimits)},
 }
 
 func main() {

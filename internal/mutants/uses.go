@@ -24,18 +24,20 @@ var uses = []mutation{
 	{
 		desc: "the end of each command that is left out is a change of the database", test: "TestOmittedCommandHasNoEnd",
 		file: "access/recorder.go",
-		old:  `if r.limits.isLeftOut(commandKey{g.Claim.ID, id}) {`,
-		new:  `if r.limits.isLeftOut(commandKey{g.Claim.ID, id}) && false {`,
+		old:  `if r.limits.isLeftOut(k) {`,
+		new:  `if r.limits.isLeftOut(k) && false {`,
 	},
 	{
 		desc: "a command whose start is not recorded starts", test: "TestStartThatIsNotRecorded",
 		file: "access/recorder.go",
-		old: `		r.limits.omit(g.Claim.ID, activity.ExecSubject, omitted)
+		old: `	if err != nil {
+		return err
 	}
-	return err`,
-		new: `		r.limits.omit(g.Claim.ID, activity.ExecSubject, omitted)
+	r.limits.setRecorded(k)`,
+		new: `	if err != nil {
+		return nil
 	}
-	return nil`,
+	r.limits.setRecorded(k)`,
 	},
 	{
 		desc: "a program is recorded with what does something to a terminal", test: "TestNamesAreCleaned",

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hostler/hostler/runtime"
@@ -153,7 +154,7 @@ func roundTrip(ctx context.Context, c *sessionConn, r Request) (*Response, error
 			return nil, fmt.Errorf("%w: a progress message for a request that has none", ErrProtocol)
 		}
 		if ev.response.Error != nil {
-			return nil, ev.response.Error.Err()
+			return nil, &answerError{ev.response.Error.Err()}
 		}
 		return ev.response, nil
 	case <-c.closed:
@@ -161,4 +162,28 @@ func roundTrip(ctx context.Context, c *sessionConn, r Request) (*Response, error
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+}
+
+// answerError is an error that a program has answered.
+type answerError struct{ err error }
+
+func (e *answerError) Error() string { return e.err.Error() }
+func (e *answerError) Unwrap() error { return e.err }
+
+// endAnswers are the errors that a program may answer to a request that belongs to
+// the end of a claim.
+var endAnswers = []error{
+	runtime.ErrStaleFence, runtime.ErrUnavailable, runtime.ErrTainted, runtime.ErrNotRunning, runtime.ErrContainerExited, runtime.ErrUnsupported,
+}
+
+// asEndError returns the error of a request that belongs to the end of a claim. A
+// container whose program answers what no program of ours does is tainted: a
+// release that fails for it would fail each time.
+func asEndError(err error) error {
+	answer, ok := errors.AsType[*answerError](err)
+	isEnd := func(known error) bool { return errors.Is(answer, known) }
+	if errors.Is(err, ErrProtocol) || ok && !slices.ContainsFunc(endAnswers, isEnd) {
+		return fmt.Errorf("%w: %w", runtime.ErrTainted, err)
+	}
+	return err
 }

@@ -117,17 +117,27 @@ func (s *Session) EndCommands(ctx context.Context, fence int64, grace time.Durat
 		return fmt.Errorf("end the commands: %w: %d is no fence", runtime.ErrStaleFence, fence)
 	}
 	grace = max(0, grace)
-	_, err := s.commandCall(ctx, "end the commands", grace+callTimeout, Request{Op: OpEndCommands, Fence: fence, Grace: grace})
+	timeout := grace + callTimeout
+	// Of all attempts together: a program that answers each with an error of the
+	// connection must not hold up the release.
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, silentError(timeout))
+	defer cancel()
+	_, err := s.commandCall(ctx, "end the commands", timeout, Request{Op: OpEndCommands, Fence: fence, Grace: grace})
 	if errors.Is(err, runtime.ErrUnsupported) {
 		return nil
 	}
-	return err
+	return asEndError(err)
+}
+
+// silentError is why a container is tainted that does not answer in time.
+func silentError(timeout time.Duration) error {
+	return fmt.Errorf("%w: no answer within %s", runtime.ErrTainted, timeout)
 }
 
 // commandCall is request for a program that has FeatureCommands. Each attempt has a
 // timeout.
 func (s *Session) commandCall(ctx context.Context, what string, timeout time.Duration, r Request) (response *Response, err error) {
-	silent := fmt.Errorf("%w: no answer within %s", runtime.ErrTainted, timeout)
+	silent := silentError(timeout)
 	err = s.withRetry(ctx, what, r.Op != OpCommands, func(c *sessionConn) error {
 		if !c.Has(FeatureCommands) {
 			return runtime.ErrUnsupported

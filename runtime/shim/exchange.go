@@ -2,6 +2,7 @@ package shim
 
 import (
 	"cmp"
+	"errors"
 	"sync/atomic"
 )
 
@@ -58,7 +59,7 @@ func (c *Conn) Call(r Request) (Outgoing, error) {
 	c.writeMu.Lock()
 	defer c.writeMu.Unlock()
 	r.Window = c.windowOf(r)
-	x, err := c.register(r.Streams, r.Window)
+	x, err := c.register(r)
 	if err != nil {
 		return Outgoing{}, err
 	}
@@ -88,21 +89,21 @@ func (c *Conn) Notify(r Request) error {
 
 // register adds a request of ours and gives it an ID. It returns errTooManyOpen
 // if the request would exceed the peer's limits.
-func (c *Conn) register(streams, window int) (*exchange, error) {
+func (c *Conn) register(r Request) (*exchange, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
 		return nil, errConnLost
 	}
-	if !c.outgoing.fits(streams, c.remote) {
+	if !c.outgoing.fits(r.Streams, c.remote.limitsOf(r.Op)) {
 		return nil, errTooManyOpen
 	}
 	c.lastSentID += 2
-	x := newExchange(c, c.lastSentID, streams, cmp.Or(window, Window))
+	x := newExchange(c, c.lastSentID, r.Streams, cmp.Or(r.Window, Window))
 	x.events = make(chan event, maxProgress+1)
 	c.exchanges[x.id] = x
 	c.outgoing.requests++
-	c.outgoing.streams += streams
+	c.outgoing.streams += r.Streams
 	if _, ok := c.stream.(LivenessChecker); ok && c.livenessTimer == nil {
 		c.scheduleCheck(minCheckInterval)
 	}
@@ -291,6 +292,9 @@ func (in *Incoming) Respond(a Response) error {
 	c.incoming.requests--
 	c.mu.Unlock()
 	err := c.write(KindResponse, a)
+	if errors.Is(err, errTooLarge) { // the peer would wait for an answer
+		err = c.write(KindResponse, Response{ID: in.id, Error: NewWireError(err)})
+	}
 	in.exchange.finish(errRequestEnded)
 	return err
 }

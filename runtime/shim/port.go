@@ -10,8 +10,8 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// portTimeout bounds how long a container may take to connect to one of its ports,
-// or to close the connections. It is more than the program needs.
+// portTimeout bounds how long a container may take to connect to one of its ports.
+// It is more than the program needs.
 const portTimeout = 15 * time.Second
 
 // maxPort is the greatest TCP port.
@@ -41,17 +41,19 @@ func (s *Session) DialPort(ctx context.Context, port int, fence int64) (runtime.
 	return conn, nil
 }
 
-// ClosePorts implements runtime.Ports.ClosePorts.
+// ClosePorts implements runtime.Ports.ClosePorts. A container that does not answer in
+// time is tainted: it must not hold up the release of its claim.
 func (s *Session) ClosePorts(ctx context.Context, fence int64) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, portTimeout, errPortTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, callTimeout, silentError(callTimeout))
 	defer cancel()
-	return s.withRetry(ctx, "close the connections to ports", true, func(c *sessionConn) error {
+	err := s.withRetry(ctx, "close the connections to ports", true, func(c *sessionConn) error {
 		if !c.Has(FeaturePorts) {
 			return nil
 		}
 		_, err := roundTrip(ctx, c, Request{Op: OpClosePorts, Fence: fence})
 		return err
 	})
+	return asEndError(err)
 }
 
 var errPortTimeout = fmt.Errorf("%w: no answer within %s", runtime.ErrUnavailable, portTimeout)

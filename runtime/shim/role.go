@@ -82,6 +82,26 @@ func (r Role) limitsFor(features []string) Role {
 	return r
 }
 
+// What requests of tenants leave free of the limits of a connection: hooks, transfers
+// and releases need it, and a tenant may send as many requests as it likes. One that
+// its client has left is open until the program has answered it.
+const (
+	keptRequests = 512
+	keptStreams  = 64
+)
+
+// tenantOps are the requests that a server sends because a tenant asks for it.
+var tenantOps = map[Op]bool{OpCommand: true, OpCommands: true, OpEndCommand: true, OpDial: true}
+
+// limitsOf returns the role with the limits for a request of the other end.
+func (r Role) limitsOf(op Op) Role {
+	if tenantOps[op] {
+		r.maxRequests -= keptRequests
+		r.maxStreams -= keptStreams
+	}
+	return r
+}
+
 // commonFeatures returns the features that both ends have, so at most as many
 // as ours.
 func commonFeatures(remote []string) []string {
