@@ -54,9 +54,9 @@ type Options struct {
 // Service is how tenants use their containers.
 type Service struct {
 	o Options
-	// transfers and fileCalls bound the uses of files, connections and requests
-	// those of ports.
-	transfers, fileCalls, connections, requests *slots
+	// commandCalls bounds the uses of commands, transfers and fileCalls those of
+	// files, connections and requests those of ports.
+	commandCalls, transfers, fileCalls, connections, requests *slots
 }
 
 // New returns a Service.
@@ -68,11 +68,12 @@ func New(o Options) *Service {
 		o.Uses = noUses{}
 	}
 	return &Service{
-		o:           o,
-		transfers:   newSlots(ErrTooManyTransfers, maxTransfers),
-		fileCalls:   newSlots(ErrTooManyTransfers, maxFileCalls),
-		connections: newSlots(runtime.ErrTooManyConnections, maxPorts),
-		requests:    newSlots(runtime.ErrTooManyConnections, maxPorts),
+		o:            o,
+		commandCalls: newSlots(ErrTooManyCalls, maxCommandCalls),
+		transfers:    newSlots(ErrTooManyTransfers, maxTransfers),
+		fileCalls:    newSlots(ErrTooManyTransfers, maxFileCalls),
+		connections:  newSlots(runtime.ErrTooManyConnections, maxPorts),
+		requests:     newSlots(runtime.ErrTooManyConnections, maxPorts),
 	}
 }
 

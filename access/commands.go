@@ -43,6 +43,14 @@ const openTimeout = 45 * time.Second
 
 var errOpenTimeout = fmt.Errorf("%w: the container did not start the command within %s", runtime.ErrUnavailable, openTimeout)
 
+// ErrTooManyCalls means that as many requests for commands are in progress as may
+// be.
+var ErrTooManyCalls = errors.New("too many requests for commands at once")
+
+// maxCommandCalls bounds the requests for commands, attachments included. Each
+// command of a claim may have a reader and a few others.
+var maxCommandCalls = bounds{perClaim: 128, perTenant: 256, total: 2048}
+
 // Start starts a command and attaches to it. A repeated request with its ID attaches
 // to the one that runs. Close detaches; the command continues.
 func (s *Service) Start(ctx context.Context, claimID string, r CommandRequest) (*Command, error) {
@@ -61,6 +69,21 @@ func (s *Service) start(ctx context.Context, g Grant, r CommandRequest) (*Comman
 	if err := r.validate(g); err != nil {
 		return nil, err
 	}
+	end, err := s.commandCalls.take(g)
+	if err != nil {
+		return nil, err
+	}
+	c, err := s.open(ctx, g, r, named)
+	if err != nil {
+		end()
+		return nil, err
+	}
+	c.end = end
+	return c, nil
+}
+
+// open starts the command, which passes its gate and is recorded first.
+func (s *Service) open(ctx context.Context, g Grant, r CommandRequest, named bool) (*Command, error) {
 	use := CommandUse{
 		ID: r.ID, Args: r.Args, Environment: r.Environment, User: r.User, Workdir: r.Workdir, Terminal: r.Terminal != nil,
 	}
@@ -121,14 +144,21 @@ func (s *Service) Attach(ctx context.Context, claimID, id string, after int64) (
 	if err != nil {
 		return nil, err
 	}
+	end, err := s.commandCalls.take(g)
+	if err != nil {
+		return nil, err
+	}
 	stream, err := s.o.Runtime.AttachCommand(ctx, g.Container(), id, g.Fence(), after)
 	if err != nil {
+		end()
 		return nil, asUsed(fmt.Errorf("attach to the command %s: %w", id, err))
 	}
-	if after == runtime.ControlOnly {
-		return &Command{CommandStream: stream, ID: id, s: s, g: g, close: stream.Close}, nil
+	c := &Command{CommandStream: stream, ID: id, s: s, g: g, close: stream.Close}
+	if after != runtime.ControlOnly {
+		c = s.attached(ctx, g, id, stream)
 	}
-	return s.attached(ctx, g, id, stream), nil
+	c.end = end
+	return c, nil
 }
 
 // enterCommand is Enter for a command. One whose ID is none does not exist.
@@ -146,6 +176,11 @@ func (s *Service) Commands(ctx context.Context, claimID string) ([]runtime.Comma
 	if err != nil {
 		return nil, err
 	}
+	end, err := s.commandCalls.take(g)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
 	list, err := s.o.Runtime.Commands(ctx, g.Container(), g.Fence())
 	if err != nil {
 		return nil, asUsed(fmt.Errorf("list the commands of %s: %w", g.Container(), err))
@@ -171,6 +206,11 @@ func (s *Service) EndCommand(ctx context.Context, claimID, id string) error {
 	if err != nil {
 		return err
 	}
+	end, err := s.commandCalls.take(g)
+	if err != nil {
+		return err
+	}
+	defer end()
 	if err := s.o.Runtime.EndCommand(ctx, g.Container(), id, g.Fence()); err != nil {
 		return asUsed(fmt.Errorf("end the command %s: %w", id, err))
 	}
@@ -185,6 +225,7 @@ type Command struct {
 	s     *Service
 	g     Grant
 	close func() error
+	end   func() // gives its place back
 }
 
 func (s *Service) attached(ctx context.Context, g Grant, id string, stream runtime.CommandStream) *Command {
@@ -217,4 +258,7 @@ func (c *Command) SendSignal(name string) error {
 }
 
 // Close implements runtime.CommandStream. A second call does nothing.
-func (c *Command) Close() error { return c.close() }
+func (c *Command) Close() error {
+	defer c.end()
+	return c.close()
+}

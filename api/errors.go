@@ -198,6 +198,7 @@ var errorCodes = []struct {
 	{delivery.ErrClaimPending, ClaimNotActive},
 	{delivery.ErrTestRunning, Conflict},
 	{access.ErrTooManyTransfers, TooManyRequests},
+	{access.ErrTooManyCalls, TooManyRequests},
 	{runtime.ErrBadArchive, InvalidRequest},
 	{runtime.ErrUnsupported, NotSupported},
 	{runtime.ErrPortRefused, PortRefused},

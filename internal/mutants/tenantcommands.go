@@ -64,4 +64,17 @@ var tenantCommands = []mutation{
 		old:  `query.Set("after", strconv.FormatInt(cmd.offset, 10))`,
 		new:  `query.Set("after", strconv.FormatInt(min(cmd.offset, 1), 10))`,
 	},
+	{
+		desc: "the requests for commands of a claim have the bound of ports", test: "TestCommandCallBounds",
+		file: "access/access.go",
+		old:  `newSlots(ErrTooManyCalls, maxCommandCalls)`,
+		new:  `newSlots(ErrTooManyCalls, maxPorts)`,
+	},
+	{
+		desc: "an attachment that fails keeps its place", test: "TestCommandCallBounds",
+		file: "access/commands.go",
+		old: `		end()
+		return nil, asUsed(fmt.Errorf("attach to the command %s: %w", id, err))`,
+		new: `		return nil, asUsed(fmt.Errorf("attach to the command %s: %w", id, err))`,
+	},
 }
