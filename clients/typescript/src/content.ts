@@ -8,11 +8,23 @@ export class Upload {
   readonly isStream: boolean;
   failed = false;
   error: unknown;
+  #source: AsyncIterator<Uint8Array> | undefined;
 
   constructor(content: Content) {
     const source = sourceOf(content);
+    this.#source = source;
     this.isStream = source !== undefined;
     this.body = source === undefined ? (content as BodyInit) : this.#stream(source);
+  }
+
+  /** Let the source end: fetch leaves it as it is when the server refuses an upload
+   * before its end. */
+  async stop(): Promise<void> {
+    try {
+      await this.#source?.return?.();
+    } catch {
+      // The upload has failed already.
+    }
   }
 
   #stream(source: AsyncIterator<Uint8Array>): ReadableStream<Uint8Array> {
@@ -32,9 +44,7 @@ export class Upload {
             throw err;
           }
         },
-        cancel: async () => {
-          await source.return?.();
-        },
+        cancel: () => this.stop(),
       },
       { highWaterMark: 0 },
     );

@@ -81,6 +81,7 @@ export class Transport {
 
   /** Make a request once, and return its answer, which is not an error. */
   async send<O extends Operation>(operation: O, given: Given<O>, how: How = {}): Promise<Answer> {
+    const url = this.url(operation, given);
     const headers = new Headers(how.headers);
     let content = how.content;
     if (given.body !== undefined) {
@@ -96,11 +97,16 @@ export class Transport {
       (init as { duplex?: string }).duplex = "half"; // fetch requires it
     }
     const deadline = new Deadline(how.timeout ?? this.timeout, how.signal);
-    const answer = new Answer(this, deadline, await this.fetch(this.url(operation, given), init, deadline, upload));
-    if (!answer.response.ok) {
-      throw await refusal(answer);
+    try {
+      const answer = new Answer(this, deadline, await this.fetch(url, init, deadline, upload));
+      if (!answer.response.ok) {
+        throw await refusal(answer);
+      }
+      return answer;
+    } catch (err) {
+      void upload?.stop(); // it may wait for the source
+      throw err;
     }
-    return answer;
   }
 
   /** As the function of this name, with the key, and without following a redirect. */
@@ -190,6 +196,7 @@ async function refusal(answer: Answer): Promise<unknown> {
     }
     // The status is known.
   }
+  answer.cancel(); // an upload may not be over
   // Browsers hide the status of a redirect.
   return problemOf(type === "opaqueredirect" ? 302 : status, headers, text);
 }
