@@ -25,7 +25,7 @@ func TestTypesAreOfTheDocument(t *testing.T) {
 	got, err := Types(w.Body.Bytes())
 	require.NoError(t, err)
 	if *update {
-		require.NoError(t, os.WriteFile(file, []byte(got), 0o644)) //nolint:gosec // it is source
+		require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(file)
 	require.NoError(t, err)

@@ -63,6 +63,8 @@ export class Command implements AsyncIterable<Chunk>, AsyncDisposable {
   #reading: Promise<unknown> = Promise.resolve();
   #sending: Promise<unknown> = Promise.resolve();
   #closing = new AbortController();
+  #caller: AbortSignal | undefined;
+  #follow = () => this.#close(this.#caller?.reason);
 
   constructor(state: CommandState) {
     this.id = state.id;
@@ -73,13 +75,10 @@ export class Command implements AsyncIterable<Chunk>, AsyncDisposable {
     this.#lostTimeout = state.lostTimeout;
     this.#acknowledged = state.offset;
     this.#received = state.received;
-    const caller = state.signal;
-    if (caller !== undefined) {
-      const stop = () => this.#close(caller.reason);
-      caller.addEventListener("abort", stop, { signal: this.#closing.signal });
-      if (caller.aborted) {
-        stop();
-      }
+    this.#caller = state.signal;
+    this.#caller?.addEventListener("abort", this.#follow);
+    if (this.#caller?.aborted) {
+      this.#follow();
     }
   }
 
@@ -187,6 +186,7 @@ export class Command implements AsyncIterable<Chunk>, AsyncDisposable {
 
   async #end(result: CommandResult): Promise<void> {
     this.result = result;
+    this.#caller?.removeEventListener("abort", this.#follow);
     this.#disconnect();
     try {
       await this.#sendAcknowledgement(this.offset);
@@ -302,6 +302,7 @@ export class Command implements AsyncIterable<Chunk>, AsyncDisposable {
   }
 
   #close(reason: unknown): void {
+    this.#caller?.removeEventListener("abort", this.#follow);
     this.#closing.abort(reason);
     this.#disconnect();
   }
