@@ -92,7 +92,7 @@ test("key", async (t) => {
       return err instanceof TypeError;
     });
   }
-  for (const url of ["http://alice:top-secret@localhost", "ftp://localhost", "http://localhost?a=b"]) {
+  for (const url of ["http://top-secret@localhost", "http://alice:top-secret@localhost", "ftp://localhost", "http://localhost?a=b"]) {
     assert.throws(() => new Client({ url }), (err) => err instanceof TypeError && !err.message.includes("top-secret"));
   }
 });
@@ -295,6 +295,15 @@ test("ports", async (t) => {
   assert.deepEqual(await (await port.fetch("/")).json(), own);
   fake.answer("GET /v1/claims/c1/ports/80/", (_, res) => res.writeHead(204).end());
   assert.equal((await port.fetch("/")).status, 204);
+
+  // The timeout is of the beginning.
+  fake.answer("GET /v1/claims/c1/ports/80/", (_, res) => {
+    res.write("first");
+    setTimeout(() => res.end(" last"), 200);
+  });
+  assert.equal(await (await port.fetch("/", { timeout: 100 })).text(), "first last");
+  fake.answer("GET /v1/claims/c1/ports/80/", () => {});
+  await assert.rejects(port.fetch("/", { timeout: 20 }), hostlerError(0, "client_timeout"));
 
   fake.answer("GET /v1/claims/c1/ports/80/", (_, res) => res.write("first"));
   const caller = new AbortController();
