@@ -275,6 +275,11 @@ test("disposal of a claim", async (t) => {
   await claim[Symbol.asyncDispose]();
   assert.equal(claim.info.state, "released");
   assert.equal(fake.count("POST", "/v1/claims/c1/release"), 1);
+  const touches = fake.count("POST", "/v1/claims/c1/touch");
+  for (let i = 0; i < 20; i++) {
+    await claim.refresh();
+  }
+  assert.equal(fake.count("POST", "/v1/claims/c1/touch"), touches);
   fake.answer("POST /v1/claims/c1/release", problem(502, "sync_failed"));
   await assert.rejects(claim[Symbol.asyncDispose](), hostlerError(502, "sync_failed"));
 });

@@ -13,11 +13,16 @@ function pieces(n, size = 100) {
 
 async function started(t, options = {}) {
   const fake = await Fake.start(t);
-  const client = new Client({ url: fake.url, key: "key", timeout: 10_000, backoff: () => 1 });
+  const waits = [];
+  const backoff = (failures) => {
+    waits.push(failures);
+    return 1;
+  };
+  const client = new Client({ url: fake.url, key: "key", timeout: 10_000, backoff });
   t.after(() => client.close());
   const claim = await client.claim("demo", "alice", { touchEvery: 0 });
   const command = await claim.start(["x"], { id: "k1", input: true, ...options });
-  return { fake, claim, command };
+  return { fake, claim, command, waits };
 }
 
 async function collect(command) {
@@ -102,7 +107,7 @@ test("concurrent reads", async (t) => {
 
 // An error of the server ends it; one that is temporary does not, until lostTimeout.
 test("errors of the output", async (t) => {
-  const { fake, claim, command } = await started(t);
+  const { fake, claim, command, waits } = await started(t);
   let problemOfLine = { status: 409, code: "attached_elsewhere", detail: "another client reads" };
   const fail = (_, res) => res.end(`${JSON.stringify({ start: {} })}\n${JSON.stringify({ error: problemOfLine })}\n`);
   fake.answer(OUTPUT, fail);
@@ -123,7 +128,9 @@ test("errors of the output", async (t) => {
   });
   const lost = [];
   command.onLost = (err) => lost.push(err.code);
+  waits.length = 0;
   await command.wait();
+  assert.deepEqual(waits, [1, 2, 3]);
   assert.deepEqual(lost, ["storage_unavailable", "unhealthy", "engine_unavailable"]);
 });
 
@@ -135,6 +142,17 @@ test("invalid output", async (t) => {
     const command = await claim.start(["x"], { id: "k1" });
     await assert.rejects(command.read(), code("invalid_answer"), line);
   }
+  const long = Buffer.alloc(1 << 20, "x");
+  fake.answer(OUTPUT, (_, res) => {
+    const write = () => {
+      while (!res.closed && res.write(long)) {
+        // until its reader is slower
+      }
+    };
+    res.on("drain", write);
+    write();
+  });
+  await assert.rejects((await claim.start(["x"], { id: "k1" })).read(), code("invalid_answer"));
 });
 
 // close and the caller's signal end a read that waits.
