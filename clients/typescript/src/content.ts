@@ -44,7 +44,6 @@ export class Upload {
             throw err;
           }
         },
-        cancel: () => this.stop(),
       },
       { highWaterMark: 0 },
     );
