@@ -39,6 +39,9 @@ CODEGEN := $(CURDIR)/bin/tools/oapi-codegen-$(CODEGEN_VERSION)
 GVISOR_VERSION := $(shell awk '/gvisor.dev\/gvisor / { print $$NF == "indirect" ? $$(NF-2) : $$NF }' tools/gvisor/go.mod)
 GVISOR := $(CURDIR)/bin/tools/runsc-$(GVISOR_VERSION)
 
+# And the compiler of the client in TypeScript, by its lock file.
+TYPESCRIPT := clients/typescript/node_modules/.package-lock.json
+
 # The name of the image that `make image` writes.
 IMAGE ?= hostler:$(VERSION)
 
@@ -135,6 +138,14 @@ $(CODEGEN): tools/openapi/go.mod
 	@echo "building oapi-codegen $(CODEGEN_VERSION), once"
 	cd tools/openapi && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $@.part github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen
 	@mv $@.part $@ && touch $@
+
+.PHONY: clients-tool
+clients-tool: $(TYPESCRIPT) ## compile the client in TypeScript; needs Node.js 20 and npm
+	cd clients/typescript && node node_modules/typescript/bin/tsc -p .
+
+$(TYPESCRIPT): clients/typescript/package-lock.json
+	cd clients/typescript && npm ci --silent --ignore-scripts --no-audit --no-fund
+	@touch $@
 
 .PHONY: helm-tool
 helm-tool: $(HELM) ## build Helm, with which the chart is tested; takes minutes

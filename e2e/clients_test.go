@@ -24,8 +24,42 @@ func TestClients(t *testing.T) {
 	t.Run("python", func(t *testing.T) {
 		t.Parallel()
 		python := requirePython(t)
-		requireClient(t, "../clients/python", python, "-W", "error::ResourceWarning", "-m", "unittest", "discover", "-t", ".", "-s", "tests")
+		requireClient(t, "../clients/python", "\nOK\n", python, "-W", "error::ResourceWarning", "-m", "unittest", "discover", "-t", ".", "-s", "tests")
 	})
+	t.Run("typescript", func(t *testing.T) {
+		t.Parallel()
+		const dir = "../clients/typescript"
+		node := requireNode(t, dir)
+		compile := exec.CommandContext(t.Context(), node, "node_modules/typescript/bin/tsc", "-p", ".")
+		compile.Dir = dir
+		out, err := compile.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		tests, err := filepath.Glob(filepath.Join(dir, "tests", "*.test.mjs"))
+		require.NoError(t, err)
+		require.NotEmpty(t, tests)
+		command := []string{node, "--test", "--test-reporter=tap"}
+		for _, file := range tests {
+			command = append(command, filepath.Join("tests", filepath.Base(file)))
+		}
+		requireClient(t, dir, "\n# skipped 0\n", command...)
+	})
+}
+
+// requireNode returns the path of a Node.js that the client in a directory supports,
+// where its compiler is installed.
+func requireNode(t *testing.T, dir string) string {
+	t.Helper()
+	node, err := exec.LookPath("node")
+	if err != nil {
+		testenv.Skip(t, "node", "there is no node: %v", err)
+	}
+	if out, err := exec.Command(node, "-e", "if (parseInt(process.versions.node) < 20) throw process.version").CombinedOutput(); err != nil {
+		testenv.Skip(t, "node", "node is older than 20: %s", out)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "node_modules", "typescript")); err != nil {
+		testenv.Skip(t, "node", "no compiler, make clients-tool: %v", err)
+	}
+	return node
 }
 
 // requirePython returns the path of a Python that the client supports.
@@ -42,8 +76,8 @@ func requirePython(t *testing.T) string {
 }
 
 // requireClient runs the tests of a client in its directory with a server of their
-// own.
-func requireClient(t *testing.T, dir string, command ...string) {
+// own. The output has a text when no test was skipped.
+func requireClient(t *testing.T, dir, complete string, command ...string) {
 	t.Helper()
 	const key = "the-key-of-the-clients"
 	keys := filepath.Join(t.TempDir(), "keys")
@@ -65,7 +99,7 @@ func requireClient(t *testing.T, dir string, command ...string) {
 		"HOSTLER_TEST_WORKLOAD=client", "HOSTLER_TEST_PORT="+strconv.Itoa(port), "HOSTLER_TEST_DIR=/state", "PYTHONDONTWRITEBYTECODE=1")
 	out, err := c.CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	require.Contains(t, string(out), "\nOK\n", "no test is skipped")
+	require.Contains(t, string(out), complete, "no test is skipped")
 }
 
 // downloadDocument writes the OpenAPI document to a file.

@@ -40,7 +40,7 @@ func skipDir(root fs.FS, dir string) error {
 	if dir == "." {
 		return nil
 	}
-	if base == "testdata" || base == "vendor" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") {
+	if base == "testdata" || base == "vendor" || base == "node_modules" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") {
 		return fs.SkipDir
 	}
 	if _, err := fs.Stat(root, path.Join(dir, "go.mod")); err == nil {

@@ -88,6 +88,7 @@ var layers = []layer{
 	// What wires it, and what drives it from outside.
 	{"cmd/hostler", []string{"..."}},
 	{"cmd/hostler-shim", []string{"runtime", "runtime/shim", "runtime/shim/proctree", "internal/jsonvalue"}},
+	{"clients/typescript/generate", nil},
 	{"e2e/...", []string{"..."}},
 	{"benchmarks/...", []string{"..."}},
 	{"examples/...", nil},

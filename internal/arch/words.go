@@ -107,7 +107,7 @@ func CheckWords(root fs.FS) ([]string, error) {
 			return err
 		}
 		if d.IsDir() {
-			if base := path.Base(name); name != "." && (strings.HasPrefix(base, ".") || base == "bin") {
+			if base := path.Base(name); name != "." && (strings.HasPrefix(base, ".") || base == "bin" || base == "node_modules") {
 				return fs.SkipDir
 			}
 			return nil
