@@ -55,7 +55,6 @@ func enums() map[string][]string {
 		"Event.point":               points,
 		"FollowedEvent.point":       points,
 		"Problem.code":              texts(slices.Sorted(maps.Keys(statuses))),
-		"Problem.reason":            problemReasons(),
 		"Snapshot.reason":           {"release", "interval", "request", "restored"},
 		"Variable.source":           {"given", "sample", "environment", "secret", "captured", "nothing"},
 	}
@@ -68,18 +67,6 @@ func texts[S ~string](values []S) []string {
 		out[i] = string(v)
 	}
 	return out
-}
-
-// problemReasons are the reasons of the codes that have some.
-func problemReasons() []string {
-	reasons := []string{"sink"}
-	for _, row := range syncReasons {
-		reasons = append(reasons, row.reason)
-	}
-	for _, r := range []claim.UnavailableReason{claim.Exhausted, claim.NotReady, claim.FillFailing, claim.Draining} {
-		reasons = append(reasons, string(r))
-	}
-	return reasons
 }
 
 // schemaTree is the document as JSON. Schemas are changed here and not in huma's

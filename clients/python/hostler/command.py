@@ -90,6 +90,7 @@ class Command:
         self._received = received
         self._is_owner = is_owner
         self._is_known = is_owner  # to the server
+        self._is_alive = False  # the last connection has made progress
         self._lost_timeout = lost_timeout
         self._lines: Optional[_Lines] = None
         self._lock = threading.Lock()  # guards _lines and _is_reading
@@ -124,7 +125,8 @@ class Command:
                 chunk = self._read()
                 if chunk is not None:
                     return chunk
-                failures = 0
+                if self._is_alive:
+                    failures = 0
             except EOFError as err:
                 error = self._transport.failure(err)
             except HostlerError as err:
@@ -149,9 +151,11 @@ class Command:
     def _read(self) -> Optional[Chunk]:
         """Handle a line; return the output that it has."""
         text = self._connect().next()
+        self._is_alive = True
         if not text:
             return None  # a heartbeat
         line = _object(text)
+        self._is_alive = "start" not in line  # the first line alone is no progress
         if isinstance(line.get("error"), dict):
             raise _line_error(line["error"])
         if isinstance(line.get("end"), dict):

@@ -820,7 +820,7 @@ export interface Problem {
   /** The id of the request; it is in the server's log. */
   instance: string;
   /** Of pool_exhausted and pool_not_ready: exhausted, not_ready, fill_failing or draining. Of sync_failed: sink, credentials, too_large, tenant, stale, conflict, damaged or not_allowed. Of command_not_started: binary_not_found, not_executable, user_not_found, workdir_not_found, bad_input, unsupported or start_failed. Of denied_by_hook: the hook. */
-  reason?: "sink" | "too_large" | "tenant" | "stale" | "conflict" | "damaged" | "credentials" | "not_allowed" | "exhausted" | "not_ready" | "fill_failing" | "draining" | (string & {});
+  reason?: string;
   /** Of hook_failed: the attempt that failed, with its output. */
   run?: Run;
   /** The HTTP status. */
