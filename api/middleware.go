@@ -63,7 +63,7 @@ func (a *API) middleware(mux *http.ServeMux) http.Handler {
 				}
 			}
 			if refused != nil {
-				refused.write(rec)
+				rec.refuse(refused)
 				return principal
 			}
 			mux.ServeHTTP(rec, r)
@@ -187,8 +187,8 @@ func (a *API) readBody(rec *recorder, r *http.Request) *Problem {
 		return nil // the handler reads it, with deadlines of its own
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(rec.ResponseWriter, r.Body, maxBody))
-	_ = rec.control.SetReadDeadline(time.Time{})
 	if err == nil {
+		_ = rec.control.SetReadDeadline(time.Time{})
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		return nil
 	}

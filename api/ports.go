@@ -98,7 +98,7 @@ func (a *API) serveAtPort(rec *recorder, r *http.Request) (principal string, ser
 	}
 	switch {
 	case refused != nil:
-		refused.write(rec)
+		rec.refuse(refused)
 	case by.redirect != "":
 		redirectLinked(rec, by)
 	case to.path == "":
