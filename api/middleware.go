@@ -144,6 +144,9 @@ func (a *API) checkRoute(_ *recorder, r *http.Request) *Problem {
 	if r.URL.Path != path.Clean(r.URL.Path) {
 		return newProblem(r.Context(), NotFound, "no such path: "+quote(r.URL.Path))
 	}
+	if attaching[pattern] {
+		return a.checkAttaching(r)
+	}
 	// The mux would redirect the list of keys to the empty key, where it has no route.
 	isList := strings.HasSuffix(pattern, keyPattern) && strings.Count(r.URL.EscapedPath(), "/") < strings.Count(pattern, "/")
 	if pattern != "" && !isList {
@@ -161,6 +164,23 @@ func (a *API) checkRoute(_ *recorder, r *http.Request) *Problem {
 	p := newProblem(r.Context(), MethodNotAllowed, quote(r.URL.Path)+" allows "+allow)
 	p.allow = allow
 	return p
+}
+
+// attaching are the patterns of requests that attach to a command: they take the
+// place of another reader, and acknowledge output.
+var attaching = map[string]bool{
+	"GET " + execPath + "/attach": true, "GET " + execPath + "/{command}/attach": true, "GET " + execPath + "/{command}/output": true,
+}
+
+// checkAttaching refuses what a browser sends for a page of another origin. Such a
+// GET is permitted otherwise.
+func (a *API) checkAttaching(r *http.Request) *Problem {
+	changing := r.Clone(r.Context())
+	changing.Method = http.MethodPost
+	if a.crossOrigin.Check(changing) != nil {
+		return newProblem(r.Context(), Forbidden, "cross-origin requests that change state are not allowed")
+	}
+	return nil
 }
 
 // discardWriter discards a response.
