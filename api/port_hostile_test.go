@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -125,6 +126,33 @@ func TestPortProxyTrailers(t *testing.T) {
 	resp, body := raw(t, base, "GET", portURL(port)+"/", nil)
 	require.Equal(t, "text", body)
 	require.Equal(t, http.Header{"X-Sum": {"kept"}}, resp.Trailer)
+}
+
+// On a host of its own each request is one to the program, also without a path: a link
+// opens no connection that is none of HTTP.
+func TestPortProxyWithoutPath(t *testing.T) {
+	port := program(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Method+" "+r.RequestURI) }) //nolint:errcheck // the test would fail
+	base := startServer(t, newTestBackend(), withDomain(t, "ports.example.com"))
+	for _, headers := range [][]string{nil, {"Connection: Upgrade", "Upgrade: tcp"}} {
+		resp, body := raw(t, base, "POST", fmt.Sprintf("http://%d-claim-alice.ports.example.com", port), nil, headers...)
+		require.Equal(t, 200, resp.StatusCode, body)
+		require.Equal(t, "POST /", body)
+	}
+}
+
+// What clients ask of programs is in no line of the log, also if it is asked wrongly.
+func TestPortPathsAreNotLogged(t *testing.T) {
+	var lines lockedBuffer
+	base := startServer(t, newTestBackend(), func(o *api.Options) {
+		o.Log = slog.New(slog.NewTextHandler(&lines, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	})
+	for _, path := range []string{"/v1/claims/claim-alice/ports/1/secret", "/v1/claims/a%2Fb/ports/1/secret", "/v1/claims/x/ports/01/secret", "/v1/claims/x/ports//secret", "/v1/claims/a%0Ab/files/secret", "/v1/claims/a%0Ab/ports/1/secret"} {
+		resp, _ := raw(t, base, "GET", path, nil)
+		require.GreaterOrEqual(t, resp.StatusCode, 400, path)
+	}
+	require.Eventually(t, func() bool { return strings.Count(lines.String(), "msg=request") == 7 }, 5*time.Second, time.Millisecond)
+	require.NotContains(t, lines.String(), "secret")
+	require.Contains(t, lines.String(), "path=/v1/claims/x/ports/01/-")
 }
 
 // A client without a key holds a connection no longer than the time for a body.

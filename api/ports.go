@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/http"
@@ -60,7 +61,8 @@ func (a *API) portRouteOf(r *http.Request) (to portRoute, isPort bool) {
 		return portRoute{}, false
 	}
 	if label, ok := a.o.PortDomain.label(r.Host); ok {
-		to := portRoute{path: r.URL.EscapedPath(), ownHost: true}
+		// The form of an address that proxies get may have no path.
+		to := portRoute{path: cmp.Or(r.URL.EscapedPath(), "/"), ownHost: true}
 		if m := portHost.FindStringSubmatch(label); m != nil {
 			to.port, to.claim = portNumber(m[1]), m[2]
 		}
