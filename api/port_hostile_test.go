@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -56,6 +57,30 @@ func TestPortProxyKeyWithLink(t *testing.T) {
 		h := <-seen
 		require.NotContains(t, fmt.Sprint(h), key1, credential)
 		require.Contains(t, fmt.Sprint(h), "own", "what is the program's")
+	}
+}
+
+// A connection that a link has opened ends when the link expires, as a response does.
+func TestPortLinkEndsConnections(t *testing.T) {
+	port := program(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Upgrade") != "" {
+			echoUpgraded(w, r)
+			return
+		}
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	})
+	base := startServer(t, newTestBackend(), withDomain(t, "http://ports.example.com"))
+	a := request(t, base, "POST "+portURL(port)+"/links", `{"expires_in": "3s"}`, "application/json")
+	host, token, _ := strings.Cut(strings.TrimPrefix(a.body["url"].(string), "http://"), "/?hostler_link=")
+	for _, headers := range [][]string{{"Connection: Upgrade", "Upgrade: websocket"}, {"X-Own: x"}} {
+		conn, r, resp := upgrade(t, base, "GET http://"+host+"/", append(headers, "Cookie: hostler_link="+token)...)
+		require.Less(t, resp.StatusCode, 300)
+		require.NoError(t, conn.SetReadDeadline(time.Now().Add(8*time.Second)))
+		_, err := io.Copy(io.Discard, r)
+		require.NotErrorIs(t, err, os.ErrDeadlineExceeded)
+		a = request(t, base, "POST "+portURL(port)+"/links", `{"expires_in": "3s"}`, "application/json")
+		_, token, _ = strings.Cut(a.body["url"].(string), "/?hostler_link=")
 	}
 }
 

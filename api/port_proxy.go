@@ -102,6 +102,11 @@ func (a *API) proxy(rec *recorder, r *http.Request, to portRoute, by portAccess)
 	defer sent.finish(rec)
 	defer func() { begun.End(rec.status, sent.n.Load()+w.read.Load(), rec.written+w.wrote.Load()) }()
 	ctx, cancel := context.WithCancelCause(r.Context())
+	if !by.expires.IsZero() {
+		var stop context.CancelFunc
+		ctx, stop = context.WithDeadlineCause(ctx, by.expires, errLink)
+		defer stop()
+	}
 	var watch errgroup.Group
 	watch.Go(func() error { a.cancelAtClose(ctx, cancel, w.upgraded); return nil })
 	defer watch.Wait() //nolint:errcheck // it returns none

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/hostler/hostler/access"
 )
@@ -160,6 +161,7 @@ type portAccess struct {
 	byKey     bool
 	redirect  string // the first request of a link goes there
 	cookie    *http.Cookie
+	expires   time.Time // of a link: what it has begun ends then
 }
 
 // authenticateAtPort returns who sent the request: the holder of a key, or on a

@@ -48,6 +48,12 @@ var unfinishedRows = []mutation{
 `,
 	},
 	{
+		desc: "what a link has begun does not end with it", test: "TestPortLinkEndsConnections",
+		file: "api/port_proxy.go",
+		old:  `if !by.expires.IsZero() {`,
+		new:  `if by.expires.IsZero() && !by.expires.IsZero() {`,
+	},
+	{
 		desc: "an own host opens connections", test: "TestPortProxyWithoutPath",
 		file: "api/ports.go",
 		old:  `cmp.Or(r.URL.EscapedPath(), "/")`,
