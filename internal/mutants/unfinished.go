@@ -36,7 +36,7 @@ var unfinishedRows = []mutation{
 		desc: "a program gets a key that was sent with a link", test: "TestPortProxyKeyWithLink",
 		file: "api/port_headers.go",
 		old:  `by.byKey || slices.ContainsFunc(h.Values(name), keys.isIn)`,
-		new:  `by.byKey`,
+		new:  `by.byKey || slices.ContainsFunc([]string(nil), keys.isIn)`,
 	},
 	{
 		desc: "a client without a key holds a connection with a body", test: "TestRefusedBodyIsBounded",
