@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -88,6 +89,14 @@ func (k *Keys) lookup(key string) (name string, ok bool) {
 		return "", false
 	}
 	return k.names[found], true
+}
+
+// isIn reports whether a header has one of the keys.
+func (k *Keys) isIn(header string) bool {
+	return k != nil && slices.ContainsFunc(strings.Fields(header), func(text string) bool {
+		_, ok := k.lookup(text)
+		return ok
+	})
 }
 
 // keyOf returns the key of a request.

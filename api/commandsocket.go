@@ -56,16 +56,8 @@ type SocketEvent struct {
 	Error  *Problem       `json:"error,omitempty" doc:"Of error, the last message."`
 }
 
-// acceptSocket checks the origin of a request, and accepts it as a WebSocket. It
-// answers a request that it refuses.
+// acceptSocket accepts a request as a WebSocket. It answers one that is none.
 func (a *API) acceptSocket(w http.ResponseWriter, r *http.Request) *websocket.Conn {
-	// The request is a GET, but changes what it wants.
-	changing := r.Clone(r.Context())
-	changing.Method = http.MethodPost
-	if err := a.crossOrigin.Check(changing); err != nil {
-		newProblem(r.Context(), Forbidden, "cross-origin requests that change state are not allowed").write(w)
-		return nil
-	}
 	conn, err := websocket.Accept(w, r, nil)
 	if err != nil {
 		a.o.Log.DebugContext(r.Context(), "WebSocket refused", "request", requestID(r.Context()), "error", err)
@@ -84,6 +76,10 @@ func (a *API) attachSocket(w http.ResponseWriter, r *http.Request) {
 			newProblem(r.Context(), InvalidRequest, "query.after is not an offset").write(w)
 			return
 		}
+	}
+	if !hasUpgrade(r, "websocket") { // it would take the place of a reader
+		a.acceptSocket(w, r)
+		return
 	}
 	c, err := a.o.Access.Attach(r.Context(), r.PathValue("id"), r.PathValue("command"), after)
 	if err != nil {

@@ -214,8 +214,8 @@ func describeMemory(doc *huma.OpenAPI) {
 }
 
 // tenantPaths matches the beginning of a path whose rest is the tenant's: the key of a
-// value, or the path of a file.
-var tenantPaths = regexp.MustCompile(`^/v1/claims/.*?/(memory|files)/`)
+// value, or the path of a file or of a request to its program.
+var tenantPaths = regexp.MustCompile(`(?s)^/v1/claims/.*?/(memory|files|ports/[^/]*)/`)
 
 // loggedPath returns the path of a request without what is the tenant's.
 func loggedPath(path string) string {

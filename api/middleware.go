@@ -63,7 +63,7 @@ func (a *API) middleware(mux *http.ServeMux) http.Handler {
 				}
 			}
 			if refused != nil {
-				refused.write(rec)
+				rec.refuse(refused)
 				return principal
 			}
 			mux.ServeHTTP(rec, r)
@@ -144,6 +144,9 @@ func (a *API) checkRoute(_ *recorder, r *http.Request) *Problem {
 	if r.URL.Path != path.Clean(r.URL.Path) {
 		return newProblem(r.Context(), NotFound, "no such path: "+quote(r.URL.Path))
 	}
+	if attaching[pattern] {
+		return a.checkAttaching(r)
+	}
 	// The mux would redirect the list of keys to the empty key, where it has no route.
 	isList := strings.HasSuffix(pattern, keyPattern) && strings.Count(r.URL.EscapedPath(), "/") < strings.Count(pattern, "/")
 	if pattern != "" && !isList {
@@ -161,6 +164,23 @@ func (a *API) checkRoute(_ *recorder, r *http.Request) *Problem {
 	p := newProblem(r.Context(), MethodNotAllowed, quote(r.URL.Path)+" allows "+allow)
 	p.allow = allow
 	return p
+}
+
+// attaching are the patterns of requests that attach to a command: they take the
+// place of another reader, and acknowledge output.
+var attaching = map[string]bool{
+	"GET " + execPath + "/attach": true, "GET " + execPath + "/{command}/attach": true, "GET " + execPath + "/{command}/output": true,
+}
+
+// checkAttaching refuses what a browser sends for a page of another origin. Such a
+// GET is permitted otherwise.
+func (a *API) checkAttaching(r *http.Request) *Problem {
+	changing := r.Clone(r.Context())
+	changing.Method = http.MethodPost
+	if a.crossOrigin.Check(changing) != nil {
+		return newProblem(r.Context(), Forbidden, "cross-origin requests that change state are not allowed")
+	}
+	return nil
 }
 
 // discardWriter discards a response.
@@ -187,8 +207,8 @@ func (a *API) readBody(rec *recorder, r *http.Request) *Problem {
 		return nil // the handler reads it, with deadlines of its own
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(rec.ResponseWriter, r.Body, maxBody))
-	_ = rec.control.SetReadDeadline(time.Time{})
 	if err == nil {
+		_ = rec.control.SetReadDeadline(time.Time{})
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		return nil
 	}

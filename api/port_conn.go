@@ -25,13 +25,13 @@ func (a *API) servePortConn(rec *recorder, r *http.Request, to portRoute) {
 	defer cancel(nil)
 	conn, err := a.o.Ports.Dial(ctx, to.claim, to.port)
 	if err != nil {
-		a.problem(r.Context(), err).write(rec)
+		rec.refuse(a.problem(r.Context(), err))
 		return
 	}
 	defer conn.Close() //nolint:errcheck // it is over
 	client, buffered, err := rec.control.Hijack()
 	if err != nil {
-		newProblem(r.Context(), InvalidRequest, "a connection needs HTTP/1.1").write(rec)
+		rec.refuse(newProblem(r.Context(), InvalidRequest, "a connection needs HTTP/1.1"))
 		return
 	}
 	defer client.Close() //nolint:errcheck // it is over

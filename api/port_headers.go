@@ -1,8 +1,10 @@
 package api
 
 import (
+	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -13,7 +15,7 @@ import (
 var originHeaders = []string{
 	"Set-Cookie", "Clear-Site-Data", "Service-Worker-Allowed", "Strict-Transport-Security", "Public-Key-Pins",
 	"Expect-Ct", "Alt-Svc", "Nel", "Report-To", "Reporting-Endpoints", "Accept-Ch", "Critical-Ch", "Origin-Trial",
-	"Set-Login", "Refresh", "Www-Authenticate",
+	"Set-Login", "Refresh", "Www-Authenticate", "Sec-Session-Registration", "Secure-Session-Registration", "Use-As-Dictionary",
 	"Content-Security-Policy-Report-Only",
 }
 
@@ -33,6 +35,14 @@ const redirectHeader = "Hostler-Location"
 
 // restrict removes from a response what acts on the API's origin.
 func (to portRoute) restrict(h http.Header) {
+	removeOrigin(h)
+	h.Add("Content-Security-Policy", sandbox) // a browser enforces it with the program's own
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Referrer-Policy", "no-referrer")
+}
+
+// removeOrigin removes what acts on the origin.
+func removeOrigin(h http.Header) {
 	for _, name := range originHeaders {
 		h.Del(name)
 	}
@@ -44,9 +54,31 @@ func (to portRoute) restrict(h http.Header) {
 			delete(h, name)
 		}
 	}
-	h.Add("Content-Security-Policy", sandbox) // a browser enforces it with the program's own
-	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	h.Set("Referrer-Policy", "no-referrer")
+}
+
+// restrictTrailer removes from the fields after a response what is removed before it:
+// proxies may make headers of them.
+func (to portRoute) restrictTrailer(h http.Header) {
+	if to.ownHost {
+		restrictSite(h)
+		return
+	}
+	removeOrigin(h)
+}
+
+// restrictedBody is the body of a response. The fields after it are known when it is
+// closed.
+type restrictedBody struct {
+	io.ReadCloser
+	res      *http.Response
+	restrict func(http.Header)
+}
+
+// Close implements io.Closer.
+func (b *restrictedBody) Close() error {
+	err := b.ReadCloser.Close()
+	b.restrict(b.res.Trailer)
+	return err
 }
 
 // restrictSite removes from a response of a port with a host of its own what acts
@@ -139,7 +171,7 @@ func (to portRoute) hostOf(r *http.Request) string {
 }
 
 // withoutCredentials removes from a request what is for Hostler only.
-func (to portRoute) withoutCredentials(h http.Header, by portAccess) {
+func (to portRoute) withoutCredentials(h http.Header, by portAccess, keys *Keys) {
 	if !to.ownHost {
 		// Cookies there are the API's, or those of a proxy before it.
 		h.Del("Cookie")
@@ -147,9 +179,11 @@ func (to portRoute) withoutCredentials(h http.Header, by portAccess) {
 		h.Del("X-Api-Key")
 		return
 	}
-	if by.byKey {
-		h.Del("Authorization")
-		h.Del("X-Api-Key")
+	for _, name := range []string{"Authorization", "X-Api-Key"} {
+		// A client may send its key with a link, too.
+		if by.byKey || slices.ContainsFunc(h.Values(name), keys.isIn) {
+			h.Del(name)
+		}
 	}
 	cookies := h.Values("Cookie")
 	h.Del("Cookie")

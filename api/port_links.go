@@ -113,7 +113,7 @@ func (a *API) authenticateLink(r *http.Request, to portRoute) (*portAccess, *Pro
 		if err != nil {
 			return nil, newProblem(r.Context(), Forbidden, err.Error())
 		}
-		by := &portAccess{principal: "link", cookie: &http.Cookie{
+		by := &portAccess{principal: "link", expires: expires, cookie: &http.Cookie{
 			Name: d.cookieName(), Value: token, Path: "/", Expires: expires,
 			HttpOnly: true, Secure: d.scheme == "https", SameSite: http.SameSiteLaxMode,
 		}}
@@ -124,8 +124,8 @@ func (a *API) authenticateLink(r *http.Request, to portRoute) (*portAccess, *Pro
 		return by, nil
 	}
 	for _, cookie := range r.CookiesNamed(d.cookieName()) {
-		if _, err := d.verify(cookie.Value, to, time.Now()); err == nil {
-			return &portAccess{principal: "link"}, nil
+		if expires, err := d.verify(cookie.Value, to, time.Now()); err == nil {
+			return &portAccess{principal: "link", expires: expires}, nil
 		}
 	}
 	return nil, nil

@@ -82,12 +82,12 @@ type portProxy struct {
 func (a *API) proxy(rec *recorder, r *http.Request, to portRoute, by portAccess) {
 	decoded, err := url.PathUnescape(to.path)
 	if err != nil {
-		newProblem(r.Context(), InvalidRequest, "the path is not escaped correctly").write(rec)
+		rec.refuse(newProblem(r.Context(), InvalidRequest, "the path is not escaped correctly"))
 		return
 	}
 	begun, err := a.o.Ports.BeginRequest(r.Context(), to.claim, access.PortUse{Port: to.port, Method: r.Method, Path: decoded, Host: to.hostOf(r)})
 	if err != nil {
-		a.problem(r.Context(), err).write(rec)
+		rec.refuse(a.problem(r.Context(), err))
 		return
 	}
 	// Programs may answer while they read.
@@ -95,10 +95,18 @@ func (a *API) proxy(rec *recorder, r *http.Request, to portRoute, by portAccess)
 	sent := &countedBody{ReadCloser: r.Body}
 	if r.Body != nil && r.Body != http.NoBody {
 		r.Body = sent
+	} else {
+		sent.isWhole.Store(true)
 	}
-	w := &portWriter{recorder: rec, upgraded: make(chan struct{})}
+	w := &portWriter{recorder: rec, sent: sent, upgraded: make(chan struct{})}
+	defer sent.finish(rec)
 	defer func() { begun.End(rec.status, sent.n.Load()+w.read.Load(), rec.written+w.wrote.Load()) }()
 	ctx, cancel := context.WithCancelCause(r.Context())
+	if !by.expires.IsZero() {
+		var stop context.CancelFunc
+		ctx, stop = context.WithDeadlineCause(ctx, by.expires, errLink)
+		defer stop()
+	}
 	var watch errgroup.Group
 	watch.Go(func() error { a.cancelAtClose(ctx, cancel, w.upgraded); return nil })
 	defer watch.Wait() //nolint:errcheck // it returns none
@@ -133,10 +141,24 @@ func (a *API) cancelAtClose(ctx context.Context, cancel context.CancelCauseFunc,
 
 // RoundTrip implements http.RoundTripper. It sends the request with the context of
 // the client's: that of httputil.ReverseProxy would pass on interim responses,
-// whose headers are not restricted.
+// whose headers are not restricted. Nor would it close the connection of a program
+// that switches to another protocol than the client's.
 func (p *portProxy) RoundTrip(r *http.Request) (*http.Response, error) {
-	return p.a.portTransport.RoundTrip(r.WithContext(p.ctx))
+	res, err := p.a.portTransport.RoundTrip(r.WithContext(p.ctx))
+	if err != nil || res.StatusCode != http.StatusSwitchingProtocols {
+		return res, err
+	}
+	asked, given := r.Header.Get("Upgrade"), res.Header.Get("Upgrade")
+	// Letters of other alphabets are longer.
+	if given != "" && len(asked) == len(given) && strings.EqualFold(asked, given) {
+		return res, nil
+	}
+	return nil, errors.Join(errProtocol, res.Body.Close())
 }
+
+// errProtocol is returned for a response with a protocol that the client did not ask
+// for.
+var errProtocol = errors.New("the program switched to another protocol")
 
 // rewrite makes the request to the program.
 func (p *portProxy) rewrite(pr *httputil.ProxyRequest) {
@@ -147,7 +169,7 @@ func (p *portProxy) rewrite(pr *httputil.ProxyRequest) {
 		Path: decoded, RawPath: p.to.path, RawQuery: p.in.URL.RawQuery,
 	}
 	out.Host = p.to.hostOf(p.in)
-	p.to.withoutCredentials(out.Header, p.by)
+	p.to.withoutCredentials(out.Header, p.by, p.a.o.Keys)
 	if p.to.ownHost {
 		_, out.URL.RawQuery, _ = cutParameter(out.URL.RawQuery, linkParameter)
 	}
@@ -189,6 +211,10 @@ func (p *portProxy) modify(res *http.Response) error {
 	} else {
 		p.to.restrict(res.Header)
 	}
+	if res.StatusCode != http.StatusSwitchingProtocols {
+		res.Body = &restrictedBody{res.Body, res, p.to.restrictTrailer}
+		p.to.restrictTrailer(res.Trailer)
+	}
 	if p.by.byKey || !p.to.ownHost {
 		p.to.localize(p.in, res.Header)
 	}
@@ -207,11 +233,31 @@ func (p *portProxy) fail(_ http.ResponseWriter, _ *http.Request, err error) {
 	problem.write(p.w)
 }
 
+// finish reads a part of what is left of a body. The server itself would do that
+// without a bound of time if the body is just being read.
+func (b *countedBody) finish(rec *recorder) {
+	if b.isWhole.Load() || rec.status == http.StatusSwitchingProtocols {
+		return
+	}
+	rec.endBody()
+	b.Close() //nolint:errcheck // the connection is closed in either case
+}
+
 // portWriter is the response to a request to a port.
 type portWriter struct {
 	*recorder
+	sent        *countedBody
 	upgraded    chan struct{} // closed when the connection is the protocol's
 	read, wrote atomic.Int64  // on the connection
+}
+
+// WriteHeader implements http.ResponseWriter. The server does not look for the end of
+// a body that is passed on, and what is left of it must not be read as a request.
+func (w *portWriter) WriteHeader(status int) {
+	if !w.sent.isWhole.Load() {
+		w.Header().Set("Connection", "close")
+	}
+	w.recorder.WriteHeader(status)
 }
 
 // Hijack implements http.Hijacker for a protocol that the program has agreed to.
@@ -257,11 +303,15 @@ func closeWrite(c net.Conn) error {
 // countedBody counts the bytes of a request's body.
 type countedBody struct {
 	io.ReadCloser
-	n atomic.Int64
+	n       atomic.Int64
+	isWhole atomic.Bool // it was read to its end
 }
 
 func (b *countedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.n.Add(int64(n))
+	if err == io.EOF { //nolint:errorlint // a reader returns io.EOF itself
+		b.isWhole.Store(true)
+	}
 	return n, err
 }

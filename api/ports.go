@@ -1,12 +1,14 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/hostler/hostler/access"
 )
@@ -60,7 +62,8 @@ func (a *API) portRouteOf(r *http.Request) (to portRoute, isPort bool) {
 		return portRoute{}, false
 	}
 	if label, ok := a.o.PortDomain.label(r.Host); ok {
-		to := portRoute{path: r.URL.EscapedPath(), ownHost: true}
+		// The form of an address that proxies get may have no path.
+		to := portRoute{path: cmp.Or(r.URL.EscapedPath(), "/"), ownHost: true}
 		if m := portHost.FindStringSubmatch(label); m != nil {
 			to.port, to.claim = portNumber(m[1]), m[2]
 		}
@@ -98,7 +101,7 @@ func (a *API) serveAtPort(rec *recorder, r *http.Request) (principal string, ser
 	}
 	switch {
 	case refused != nil:
-		refused.write(rec)
+		rec.refuse(refused)
 	case by.redirect != "":
 		redirectLinked(rec, by)
 	case to.path == "":
@@ -158,6 +161,7 @@ type portAccess struct {
 	byKey     bool
 	redirect  string // the first request of a link goes there
 	cookie    *http.Cookie
+	expires   time.Time // of a link: what it has begun ends then
 }
 
 // authenticateAtPort returns who sent the request: the holder of a key, or on a

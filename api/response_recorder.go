@@ -67,6 +67,21 @@ func (rec *recorder) FlushError() error {
 	return err
 }
 
+// bodyEndTimeout bounds how long a client is waited for that sends a body which is
+// not read to its end: what follows it is no request.
+const bodyEndTimeout = 2 * time.Second
+
+// endBody has the server wait no longer for the rest of a body.
+func (rec *recorder) endBody() {
+	_ = rec.control.SetReadDeadline(time.Now().Add(bodyEndTimeout)) // it fails only in tests without a connection
+}
+
+// refuse answers a request whose body is not read.
+func (rec *recorder) refuse(p *Problem) {
+	rec.endBody()
+	p.write(rec)
+}
+
 // deadline sets the write deadline. It fails only in tests without a
 // connection.
 func (rec *recorder) deadline() {

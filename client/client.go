@@ -15,6 +15,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -61,6 +62,9 @@ type call struct {
 
 // do makes the call and returns a response that is not an error.
 func (c *Client) do(ctx context.Context, req call) (*http.Response, error) {
+	if slices.ContainsFunc(strings.Split(req.path, "/"), isDots) {
+		return nil, &Error{Status: http.StatusUnprocessableEntity, Code: CodeInvalidRequest, Detail: "a part of the path, between slashes, is . or ..: write the path that it leads to"}
+	}
 	wait := retries.Retries()
 	for try := 1; ; try++ {
 		resp, err := c.doOnce(ctx, req)
@@ -75,6 +79,10 @@ func (c *Client) do(ctx context.Context, req call) (*http.Response, error) {
 		}
 	}
 }
+
+// isDots reports whether a part of a path is one that programs on the way to the server
+// may resolve, so that another path would be requested.
+func isDots(part string) bool { return part == "." || part == ".." }
 
 func (c *Client) doOnce(ctx context.Context, req call) (*http.Response, error) {
 	target := c.base + req.path

@@ -175,6 +175,8 @@ func (j *judge) collect(n syntax.Node) bool {
 		case len(args) == 0:
 		case args[0].text == "set" && len(args) > 1 && args[1].text == "--":
 			g.setPositional(args[2:])
+		case args[0].text == "set" && len(args) > 1 && !strings.HasPrefix(args[1].text, "-") && !strings.HasPrefix(args[1].text, "+"):
+			g.setPositional(args[1:])
 		case slices.Contains(g.functions, args[0].text):
 			g.setPositional(args[1:])
 		}

@@ -45,7 +45,7 @@ var wrappers = map[string]wrapper{
 	"strace":   {short: "aeEobOpPsSuUX"},
 	"script":   {short: "cIOBTmEo", long: []string{"command"}, operands: 1},
 	"parallel": {short: "jIaNLn", long: []string{"jobs", "arg-file"}},
-	"tini":     {short: "pe"}, "dumb-init": {short: "r"}, "catchsegv": {}, "fakeroot": {}, "unbuffer": {}, "eatmydata": {},
+	"tini":     {short: "pe"}, "dumb-init": {short: "r"}, "catchsegv": {}, "coproc": {}, "fakeroot": {}, "unbuffer": {}, "eatmydata": {},
 }
 
 // operandsOf returns the command that a wrapper starts, with its arguments.
@@ -172,15 +172,29 @@ func (j *judge) textOptions(name string, c call) {
 		return
 	}
 	for i, a := range own {
-		option, attached, isAttached := strings.Cut(a.text, "=")
+		attached, ok := scriptOption(a.text)
 		switch {
-		case !slices.Contains([]string{"-c", "--command", "--session-command"}, option):
-		case isAttached:
+		case !ok:
+		case attached != "":
 			j.nested(arg{text: attached, index: a.index}, "sh", c)
 		case i+1 < len(own):
 			j.nested(own[i+1], "sh", c)
 		}
 	}
+}
+
+// scriptOption reports whether an argument is an option with a script, alone or behind
+// letters of others, and returns the script if it is in the same argument.
+func scriptOption(text string) (script string, ok bool) {
+	if strings.HasPrefix(text, "--") {
+		name, script, _ := strings.Cut(text, "=")
+		return script, name == "--command" || name == "--session-command"
+	}
+	if !strings.HasPrefix(text, "-") {
+		return "", false
+	}
+	_, script, ok = strings.Cut(text, "c")
+	return script, ok
 }
 
 // startsCommand reports whether runuser is given a user with an option and starts
@@ -245,7 +259,7 @@ func joined(args []arg) arg {
 // isShell reports whether a program is a shell.
 func isShell(name string) bool {
 	_, ok := languages[name]
-	return ok || slices.Contains([]string{"zsh", "ksh", "ksh93", "yash", "rbash", "fish", "hush"}, name)
+	return ok || slices.Contains([]string{"zsh", "ksh", "ksh93", "yash", "rbash", "fish", "hush", "csh", "tcsh"}, name)
 }
 
 // shell judges the script that is the argument of -c or on stdin, and what the
@@ -275,6 +289,9 @@ func (j *judge) shell(name string, c call) {
 			j.add(c, fromPipe)
 		}
 		isStdin = isStdin || len(args) > 0 && isStdinFile(args[0].text)
+		if isText && len(args) > 1 {
+			j.guard.set("0", args[1].text)
+		}
 		j.guard.setPositional(args[min(2, len(args)):])
 	}
 	if !isText && (isStdin || len(args) == 0) {

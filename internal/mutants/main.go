@@ -70,6 +70,7 @@ var groups = []group{
 	{"What tenants do with their containers", uses},
 	{"Files of tenants", tenantFiles},
 	{"Ports of claims", portRows},
+	{"What programs and clients of ports leave unfinished", unfinishedRows},
 	{"Requests from inside a container", slices.Concat(insideRequests, askedTwice)},
 	{"The description of the API, and the runtime in memory", slices.Concat(documents, fakes)},
 	{"Gates and guards", gateRows},

@@ -60,7 +60,8 @@ class Files:
     def _path(self, name: str) -> str:
         if not name.startswith("/"):
             raise ValueError(f"{name!r} is not an absolute path")
-        return join(self._begin, *name[1:].split("/"))
+        whole = name.rstrip("/")
+        return join(self._begin, *whole[1:].split("/")) if whole else self._begin + "/"
 
     def stat(self, name: str) -> FileInfo:
         """The description of a file. A link is not followed."""

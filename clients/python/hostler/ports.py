@@ -6,6 +6,7 @@ import http.client
 import socket
 import ssl
 import threading
+import time
 from typing import Any, Optional, Set, Tuple, cast
 
 from .errors import HostlerError
@@ -153,6 +154,7 @@ class Forward:
                 return
             if local is None:
                 self._places.release()
+                time.sleep(0.05)  # descriptors may be used up
                 continue
             thread = threading.Thread(target=self._serve, args=(local,), name="hostler-forward", daemon=True)
             with self._lock:

@@ -34,7 +34,11 @@ def duration(seconds: float) -> str:
 
 
 def join(begin: str, *parts: object) -> str:
-    """A path of parts that are not paths."""
+    """A path of parts that are not paths. Programs on the way to the server may
+    resolve . and .. in it, so that another one would be requested."""
+    for part in map(str, parts):
+        if part in ("", ".", ".."):
+            raise ValueError(f"{part!r} is not a name")
     return begin + "".join("/" + quote(str(p), safe="") for p in parts)
 
 

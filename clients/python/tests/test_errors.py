@@ -199,8 +199,14 @@ class TestErrors(unittest.TestCase):
         for name, path in (("/a b/ü?#%", "/a%20b/%C3%BC%3F%23%25"), ("/", "/")):
             self.fake.answers[("GET", FILES + path)] = lambda h: h.json(200, info)
             self.assertEqual(files.stat(name), info)
+        for name in ("relative", "/a/../b", "/..", "/./a", "//a", "/a//b", "/../../other/files/x"):
+            with self.assertRaises(ValueError, msg=name):
+                files.remove(name)
+        for claim in ("", ".", ".."):
+            with self.assertRaises(ValueError, msg=claim):
+                self.client.get_claim(claim)
         with self.assertRaises(ValueError):
-            files.stat("relative")
+            self.held().attach("..")
 
     # A claim is released at the end of its block, and touched until then.
     def test_claim_block(self):
