@@ -75,7 +75,6 @@ var groups = []group{
 	{"The description of the API, and the runtime in memory", slices.Concat(documents, fakes)},
 	{"Gates and guards", gateRows},
 	{"Commands of tenants", slices.Concat(tenantCommands, shimCommands, tenantLimits)},
-	{"Commands of tenants", slices.Concat(tenantCommands, shimCommands)},
 	{"Clients in other languages", clients},
 }
 
