@@ -10,16 +10,18 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/client"
 )
 
-// usedWorkload has a hook that lists the processes of a tenant's command.
+// usedWorkload has a hook that lists the processes of a tenant's command, by the
+// marker in their arguments.
 const usedWorkload = `
 pool: { min_idle: 1, max_size: 3 }
 hooks:
-  pre_release: [{ name: look, command: [BOX, ps, tenants-own] }]
+  pre_release: [{ name: look, command: [BOX, ps, MARKER] }]
 `
 
 // keepAddress has the server listen on the same address when it is started again.
@@ -39,7 +41,9 @@ func TestCommands(t *testing.T) {
 	t.Parallel()
 	forEachBackend(t, func(t *testing.T, rt backend) {
 		s := serve(t, rt)
-		_, err := s.Apply(t.Context(), "used", []byte(workload(t, rt, "used", usedWorkload)))
+		// Processes of other backends' containers are processes of this machine, too.
+		marker := "marker-" + uuid.NewString()
+		_, err := s.Apply(t.Context(), "used", []byte(strings.ReplaceAll(workload(t, rt, "used", usedWorkload), "MARKER", marker)))
 		require.NoError(t, err)
 		g := s.claimAs("used", "ada")
 
@@ -59,12 +63,12 @@ func TestCommands(t *testing.T) {
 
 		g.requireStreamsThroughKill()
 
-		hang, err := s.StartCommand(t.Context(), g.ID, client.CommandRequest{Command: g.boxArgs("hang", "tenants-own"), ID: "one"})
+		hang, err := s.StartCommand(t.Context(), g.ID, client.CommandRequest{Command: g.boxArgs("hang", marker), ID: "one"})
 		require.NoError(t, err)
 		require.Contains(t, s.mustCLI("get", "commands", g.ID), "one")
 		require.Contains(t, s.mustCLI("kill", g.ID, hang.ID), "SIGTERM")
 
-		_, err = s.StartCommand(t.Context(), g.ID, client.CommandRequest{Command: g.boxArgs("ignore-term", "tenants-own"), ID: "two"})
+		_, err = s.StartCommand(t.Context(), g.ID, client.CommandRequest{Command: g.boxArgs("ignore-term", marker), ID: "two"})
 		require.NoError(t, err)
 		_, err = s.Release(t.Context(), g.ID, false)
 		require.NoError(t, err)

@@ -221,8 +221,10 @@ func TestDatabaseOutageForAllReplicas(t *testing.T) {
 			return err == nil && again.ID == got.ID
 		}, waitTimeout, 100*time.Millisecond)
 	}
-	_, err = f.servers[0].Release(t.Context(), got.ID, true)
-	require.NoError(t, err)
+	require.Eventually(t, func() bool { // it may have no lease yet
+		_, err := f.servers[0].Release(t.Context(), got.ID, true)
+		return err == nil
+	}, waitTimeout, 100*time.Millisecond)
 	f.servers[1].deleteWorkload("kept") // needs a leader
 	for _, s := range f.servers {
 		_, ended, _ := s.log.find(func(logLine) bool { return false })

@@ -149,10 +149,18 @@ func (op *operation) endUses(ctx context.Context) error {
 		op.unusable = cmp.Or(op.unusable, err.Error())
 	case errors.Is(err, runtime.ErrNotFound), errors.Is(err, runtime.ErrNotRunning), errors.Is(err, runtime.ErrContainerExited):
 		// Nothing runs in it. What this means for the release is found by its steps.
+	case errors.Is(err, runtime.ErrUnavailable) && !op.readsFiles():
+		// What runs ends with the restart or the destruction of the container.
 	case err != nil:
 		return fmt.Errorf("end the tenant's commands: %w", err)
 	}
 	return nil
+}
+
+// readsFiles reports whether a step before the disposition works on files that the
+// tenant's commands could still change.
+func (op *operation) readsFiles() bool {
+	return op.container.HasHooks(hooks.PreRelease, op.w) || op.hasSyncOnRelease()
 }
 
 // preRelease fires pre_release. Each hook runs once for a claim however often

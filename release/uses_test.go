@@ -103,6 +103,20 @@ func TestReleaseWhenCommandsCannotBeEnded(t *testing.T) {
 	}
 }
 
+// A release that runs no hook and keeps no state needs no engine, if its container is
+// destroyed: what the tenant runs ends with that.
+func TestReleaseWithoutHooksWhileCommandsCannotBeEnded(t *testing.T) {
+	for _, call := range []string{"close_ports", "end_commands"} {
+		synctest.Test(t, func(t *testing.T) {
+			h := flowtest.New(t)
+			h.Apply("id: w\nimage: box\npool: { min_idle: 0, max_size: 1, reuse: never }\n")
+			c := h.Claim("w", "ada")
+			defer h.RT.Break(call, runtime.ErrUnavailable)()
+			require.Equal(t, claim.Released, h.Release(c).State, call)
+		})
+	}
+}
+
 // A container whose main process has exited is asked for nothing.
 func TestReleaseOfExitedContainerEndsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -77,4 +77,16 @@ var tenantCommands = []mutation{
 		return nil, asUsed(fmt.Errorf("attach to the command %s: %w", id, err))`,
 		new: `		return nil, asUsed(fmt.Errorf("attach to the command %s: %w", id, err))`,
 	},
+	{
+		desc: "a release that needs no engine waits for it to end commands", test: "TestReleaseWithoutHooksWhileCommandsCannotBeEnded",
+		file: "release/steps.go",
+		old:  `errors.Is(err, runtime.ErrUnavailable) && !op.readsFiles():`,
+		new:  `errors.Is(err, runtime.ErrUnavailable) && op.readsFiles() && false:`,
+	},
+	{
+		desc: "hooks of a release run while commands may change their files", test: "TestReleaseWhenCommandsCannotBeEnded",
+		file: "release/steps.go",
+		old:  `return op.container.HasHooks(hooks.PreRelease, op.w) || op.hasSyncOnRelease()`,
+		new:  `return op.hasSyncOnRelease()`,
+	},
 }
