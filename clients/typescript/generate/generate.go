@@ -169,9 +169,9 @@ func union(list []schema, closed bool) string {
 
 // values returns the type of an enumeration.
 func values(list []string, closed bool) string {
-	quoted := make([]string, len(list))
-	for i, v := range list {
-		quoted[i] = quote(v)
+	var quoted []string
+	for _, v := range list {
+		quoted = append(quoted, quote(v))
 	}
 	if !closed {
 		quoted = append(quoted, "(string & {})") // editors propose the known ones
