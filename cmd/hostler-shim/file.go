@@ -106,18 +106,30 @@ func (w *fileWorker) abortOnSignal() (stop func()) {
 }
 
 func (w *fileWorker) abort() {
-	w.setCleanup(nil)
+	w.cleanUp()
 	os.Exit(exitFailed)
 }
 
-// setCleanup performs the current cleanup, if there is one, and sets another one.
-func (w *fileWorker) setCleanup(f func()) {
+// cleanUp removes what is incomplete, if there is anything.
+func (w *fileWorker) cleanUp() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.cleanup != nil {
 		w.cleanup()
 	}
-	w.cleanup = f
+	w.cleanup = nil
+}
+
+// create creates what is incomplete, and sets its cleanup. An abort at that moment
+// waits for it.
+func (w *fileWorker) create(f func() error, cleanup func()) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	err := f()
+	if err == nil {
+		w.cleanup = cleanup
+	}
+	return err
 }
 
 // dropCleanup forgets the cleanup, when all is complete.

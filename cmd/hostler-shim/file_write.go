@@ -34,18 +34,21 @@ func (w *fileWorker) write() error {
 		return errNotRegular // before the content is sent
 	}
 	part := uploadPrefix + rand.Text()
-	fd, err := openAt(dir, part, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, 0o600)
+	fd := -1
+	err = w.create(func() error {
+		fd, err = openAt(dir, part, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, 0o600)
+		return err
+	}, func() { _ = unix.Unlinkat(dir, part, 0) })
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	w.setCleanup(func() { _ = unix.Unlinkat(dir, part, 0) })
 	entry, err := w.writeContent(fd)
 	if err == nil {
 		err = unix.Renameat(dir, part, dir, base)
 	}
 	if err != nil {
-		w.setCleanup(nil)
+		w.cleanUp()
 		return err
 	}
 	w.dropCleanup()

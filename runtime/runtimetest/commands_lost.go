@@ -12,8 +12,8 @@ import (
 )
 
 // attackWorker has a command send a signal to the process that supervises it. It
-// returns false if that is not permitted.
-func (c *container) attackWorker(t *testing.T, signal string) (s runtime.CommandStream, permitted bool) {
+// returns the error of the command, or false if the signal is not permitted.
+func (c *container) attackWorker(t *testing.T, signal string) (lost error, permitted bool) {
 	t.Helper()
 	if isUnsupported(t, c.Limitations.NoProcesses || c.Limitations.NoKernel, "to have its shim killed") {
 		return nil, false
@@ -22,7 +22,12 @@ func (c *container) attackWorker(t *testing.T, signal string) (s runtime.Command
 	if !c.Limitations.SingleUser {
 		cmd.User = "0"
 	}
-	s = c.open(t, cmd)
+	s, err := c.rt.OpenCommand(t.Context(), c.id, cmd)
+	if errors.Is(err, runtime.ErrTainted) {
+		return err, true // before the worker had reported the start
+	}
+	require.NoError(t, err, "OpenCommand")
+	t.Cleanup(func() { _ = s.Close() })
 	ended := make(chan error, 1)
 	go func() { // ends with the command
 		_, err := s.Next()
@@ -41,21 +46,19 @@ func (c *container) attackWorker(t *testing.T, signal string) (s runtime.Command
 	result, err := s.Result()
 	if err == nil {
 		require.Equal(t, 1, result.ExitCode, "it was not permitted to")
-		return s, false
 	}
-	return s, true
+	return err, err != nil
 }
 
 // Whatever a command does to the process that supervises it: what may be left of the
 // command is reported, until every process was ended.
 func (c *container) requireUncertain(t *testing.T, signal string) {
 	t.Helper()
-	s, permitted := c.attackWorker(t, signal)
+	lost, permitted := c.attackWorker(t, signal)
 	if !permitted {
 		return
 	}
-	_, err := s.Result()
-	require.ErrorIs(t, err, runtime.ErrTainted)
+	require.ErrorIs(t, lost, runtime.ErrTainted)
 	require.ErrorIs(t, c.rt.EndCommands(t.Context(), c.id, commandFence, 0), runtime.ErrTainted)
 	require.NoError(t, c.rt.Restart(t.Context(), c.id, commandFence))
 	require.NoError(t, c.rt.EndCommands(t.Context(), c.id, commandFence, 0))

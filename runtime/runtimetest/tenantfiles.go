@@ -337,13 +337,21 @@ func readOnlyFiles(t *testing.T, c *container) {
 	if isUnsupported(t, c.Limitations.SharedHost, "to have read-only filesystems") {
 		return
 	}
+	hasVolumes := !isUnsupported(t, c.Limitations.SingleUser, "to have read-only volumes")
+	paths := []string{"/file"}
 	with := c.suite.start(t, func(spec *runtime.Spec) {
 		spec.ReadOnly = true
-		spec.Volumes = append(spec.Volumes, runtime.Volume{Name: "ro", Target: "/ro", ReadOnly: true})
+		if hasVolumes {
+			spec.Volumes = append(spec.Volumes, runtime.Volume{Name: "ro", Target: "/ro", ReadOnly: true})
+			paths = append(paths, "/ro/file", "/ro/new/file")
+		}
 	})
-	for _, path := range []string{"/file", "/ro/file", "/ro/new/file"} {
+	for _, path := range paths {
 		_, err := with.rt.WriteFile(t.Context(), with.id, ref(path), 0o644, strings.NewReader("x"))
 		requireFileError(t, runtime.FileReadOnly, err, path)
+	}
+	if !hasVolumes {
+		return
 	}
 	err := with.rt.WriteTree(t.Context(), with.id, ref("/ro"), pack(t, archiveEntry{"f", tar.TypeReg, 0o644, "x"}))
 	requireFileError(t, runtime.FileReadOnly, err, "WriteTree")

@@ -40,8 +40,9 @@ type fileCall struct {
 	timeout time.Duration
 }
 
-// fileGrace is how long the program may take to remove what is incomplete.
-const fileGrace = 2 * time.Second
+// fileGrace is how long the program may take to remove what is incomplete, also on
+// a busy machine.
+const fileGrace = 10 * time.Second
 
 // open starts the program. The caller closes the command.
 func (p filePrograms) open(ctx context.Context, call fileCall) (*fileCommand, error) {
