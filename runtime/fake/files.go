@@ -28,23 +28,28 @@ func (rt *Runtime) CopyIn(ctx context.Context, id, dir string, fence int64, arch
 		if err := c.admitCopy(fence); err != nil {
 			return err
 		}
-		entries := tar.NewReader(archive)
-		for {
-			h, err := entries.Next()
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			if err == nil {
-				err = context.Cause(ctx)
-			}
-			if err == nil {
-				err = c.unpack(dir, h, entries)
-			}
-			if err != nil {
-				return archiveError(err)
-			}
-		}
+		return eachEntry(ctx, archive, func(h *tar.Header, content io.Reader) error { return c.unpack(dir, h, content) })
 	})
+}
+
+// eachEntry calls unpack for each entry of an archive, until ctx ends.
+func eachEntry(ctx context.Context, archive io.Reader, unpack func(h *tar.Header, content io.Reader) error) error {
+	entries := tar.NewReader(archive)
+	for {
+		h, err := entries.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = context.Cause(ctx)
+		}
+		if err == nil {
+			err = unpack(h, entries)
+		}
+		if err != nil {
+			return archiveError(err)
+		}
+	}
 }
 
 // archiveError distinguishes an error in an archive from an error of the reader

@@ -192,22 +192,7 @@ func (rt *Runtime) WriteTree(ctx context.Context, id string, ref runtime.FileRef
 		if err != nil {
 			return err
 		}
-		entries := tar.NewReader(archive)
-		for {
-			h, err := entries.Next()
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			if err == nil {
-				err = context.Cause(ctx)
-			}
-			if err == nil {
-				err = c.unpackTenant(ref, h, entries)
-			}
-			if err != nil {
-				return archiveError(err)
-			}
-		}
+		return eachEntry(ctx, archive, func(h *tar.Header, content io.Reader) error { return c.unpackTenant(ref, h, content) })
 	})
 }
 

@@ -118,6 +118,21 @@ class TestOutput(StreamCase):
             next(self.start(lost_timeout=0.05))
         self.assertEqual((caught.exception.status, caught.exception.code), (0, "no_answer"))
 
+    # The first line of a connection is no progress: a server that sends nothing else
+    # ends the reading in time, too.
+    def test_start_is_no_progress(self):
+        def follow(h):
+            h.send_response(200)
+            h.send_header("Transfer-Encoding", "chunked")
+            h.end_headers()
+            h.line({"start": {"id": "k1", "offset": 0, "input_received": 0}})
+            h.line({"error": {"status": 503, "code": "not_ready", "detail": "it stops"}})
+
+        self.fake.answers[("GET", "/v1/claims/c1/exec/k1/output")] = follow
+        with self.assertRaises(HostlerError) as caught:
+            next(self.start(lost_timeout=0.05))
+        self.assertEqual((caught.exception.status, caught.exception.code), (503, "not_ready"))
+
     # close ends a read in another thread, with an error and not as the end.
     def test_close(self):
         reading = threading.Event()
