@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/store"
 )
 
@@ -19,7 +20,7 @@ import (
 func TestSQLiteOnFullDisk(t *testing.T) {
 	disk := t.TempDir()
 	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=1m"); err != nil {
-		t.Skipf("a small disk cannot be mounted: %v", err)
+		testenv.Skip(t, "root", "a small disk cannot be mounted: %v", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
 	path := filepath.Join(disk, "hostler.db")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -118,7 +119,7 @@ func TestImageHookWithoutExecutableMemory(t *testing.T) {
 	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
 	out, err := c.CombinedOutput()
 	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() == exitUsage {
-		t.Skipf("requires root and Linux 6.3: %v: %s", err, out)
+		testenv.Skip(t, "root", "requires root and Linux 6.3: %v: %s", err, out)
 	}
 	require.Contains(t, string(out), "vm.memfd_noexec")
 	require.NotContains(t, string(out), "ran")

@@ -3,6 +3,7 @@ package main
 import (
 	"testing"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -30,7 +31,7 @@ func TestUnlistedIPCObjects(t *testing.T) {
 			_, after = kind.objects()
 		})
 		if own != nil {
-			t.Skipf("requires a new namespace: %v", own)
+			testenv.Skip(t, "root", "requires a new namespace: %v", own)
 		}
 		require.NoError(t, before, kind.list)
 		require.Zero(t, made, kind.list)

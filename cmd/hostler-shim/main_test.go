@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/internal/testenv"
 )
 
 // childCommands are the subcommands of this test program, for tests that change
@@ -73,7 +75,7 @@ func runChild(t *testing.T, attr *syscall.SysProcAttr, program string, args ...s
 	c.Stderr = &stderr
 	out, err := c.Output()
 	if attr != nil && attr.Cloneflags != 0 && (errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSPC)) {
-		t.Skipf("requires a new namespace: %v", err)
+		testenv.Skip(t, "root", "requires a new namespace: %v", err)
 	}
 	require.NoError(t, err, "%s", &stderr)
 	return parseStatus(string(out))
