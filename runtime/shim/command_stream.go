@@ -128,6 +128,18 @@ func (a *commandStream) streamError(err error) error {
 	return err
 }
 
+// mayChange returns an error if nothing more can be sent. The streams of a request
+// that was answered end one after the other, so that one of them does not show it.
+func (a *commandStream) mayChange() error {
+	if err := a.session.mayChange(); err != nil {
+		return err
+	}
+	if response, _ := a.outcome(); response != nil {
+		return a.streamError(errRequestEnded)
+	}
+	return nil
+}
+
 // outcome returns the program's response, if there is one.
 func (a *commandStream) outcome() (response *Response, detached bool) {
 	a.mu.Lock()
@@ -244,7 +256,7 @@ func (a *commandStream) Signal(name string) error {
 // send sends a message that the program receives at once, whatever the command
 // does. The caller holds sendMu.
 func (a *commandStream) send(kind MessageKind, body []byte) error {
-	if err := a.session.mayChange(); err != nil {
+	if err := a.mayChange(); err != nil {
 		return err
 	}
 	defer a.startWatchdog().Stop()
@@ -256,7 +268,7 @@ func (a *commandStream) send(kind MessageKind, body []byte) error {
 
 // Input implements runtime.CommandStream.
 func (a *commandStream) Input(offset int64, p []byte) error {
-	if err := a.session.mayChange(); err != nil {
+	if err := a.mayChange(); err != nil {
 		return err
 	}
 	a.inputMu.Lock()
@@ -280,7 +292,7 @@ func (a *commandStream) Input(offset int64, p []byte) error {
 
 // CloseInput implements runtime.CommandStream.
 func (a *commandStream) CloseInput() error {
-	if err := a.session.mayChange(); err != nil {
+	if err := a.mayChange(); err != nil {
 		return err
 	}
 	a.inputMu.Lock()

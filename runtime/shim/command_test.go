@@ -194,6 +194,24 @@ func TestCommandErrors(t *testing.T) {
 	}
 }
 
+// An attachment that was answered takes nothing more, while its streams have not all
+// ended.
+func TestAnsweredAttachment(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newCommandProgram(t, func(_ *Incoming, s *Stream) { startsAt(s, 0) })
+		stream, err := p.OpenCommand(t.Context(), testCommand)
+		require.NoError(t, err)
+		a := stream.(*commandStream)
+		require.NoError(t, a.Input(0, []byte("x")))
+		a.out.events <- event{response: &Response{Error: &WireError{Code: CodeAttachedElsewhere}}}
+		require.ErrorIs(t, a.Input(1, []byte("x")), runtime.ErrAttachedElsewhere)
+		require.ErrorIs(t, a.CloseInput(), runtime.ErrAttachedElsewhere)
+		require.ErrorIs(t, a.Resize(runtime.TerminalSize{}), runtime.ErrAttachedElsewhere)
+		_ = p.Close()
+	})
+}
+
 // A program that does not answer is unresponsive, one that prints nothing is not.
 func TestSilentCommandProgram(t *testing.T) {
 	t.Parallel()
