@@ -137,7 +137,12 @@ type Event struct {
 	Data      json.RawMessage `json:"data,omitempty" doc:"Details, by type."`
 	Untrusted bool            `json:"untrusted,omitempty" doc:"Whether a tenant's program published it: its data is whatever that sent."`
 	Priority  *int            `json:"priority,omitempty" doc:"Of an event that a tenant's program published: 9 is critical, 8 about its lifecycle, 7 about its state, 6 and lower are measurements."`
-	Request   string          `json:"-"` // the id of the request that published it, if it has one
+	Actor     string          `json:"actor,omitempty" doc:"Who caused it: key:NAME, token:MAKER#TENANT, oidc:ISSUER#SUBJECT, cert:NAME, unix:UID, claim:ID for a program in a container, link, local or system."`
+	Address   string          `json:"address,omitempty" doc:"The address of the client that caused it. Tenants do not see those of others."`
+	Request   string          `json:"request,omitempty" doc:"The id of the request that caused it."`
+	// Publication identifies the request of a tenant's program that published it, if
+	// that has an id: a repeated one publishes nothing.
+	Publication string `json:"-"`
 }
 
 // Cursor is how far a follower that handles every event once has come.
@@ -163,6 +168,8 @@ type Filter struct {
 	// Untrusted selects the events that tenants' programs published, or the others.
 	// nil: both.
 	Untrusted *bool
+	// Scope is what the reader may see. nil: everything.
+	Scope *Scope
 }
 
 // Page is a sequence of consecutive events.

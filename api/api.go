@@ -12,6 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/hostler/hostler/access"
+	"github.com/hostler/hostler/auth"
 )
 
 // Options configure the API.
@@ -43,7 +44,7 @@ type Options struct {
 
 	Ready   func(context.Context) error // returns why the server is not ready
 	Metrics http.Handler                // nil: no /metrics
-	Keys    *Keys                       // nil: every client on this machine
+	Auth    auth.Authenticator          // nil: every client on this machine is an operator
 	Version string
 	Log     *slog.Logger
 
@@ -69,8 +70,9 @@ type API struct {
 	huma     huma.API
 	document []byte // of OpenAPI
 	handler  http.Handler
-	patterns []string      // of the mux
-	closing  chan struct{} // closed when streams must end
+	patterns []string        // of the mux
+	rules    map[string]rule // by pattern
+	closing  chan struct{}   // closed when streams must end
 
 	closeOnce sync.Once
 	ready     readiness
@@ -95,7 +97,7 @@ func New(o Options) *API {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &API{o: o, mux: http.NewServeMux(), closing: make(chan struct{}), crossOrigin: http.NewCrossOriginProtection()}
+	a := &API{o: o, mux: http.NewServeMux(), rules: map[string]rule{}, closing: make(chan struct{}), crossOrigin: http.NewCrossOriginProtection()}
 	a.huma = humago.New(patternRecorder{a}, a.config())
 	a.portTransport = newPortTransport(o.Ports)
 	a.huma.UseMiddleware(a.refuseRepeated)
@@ -198,5 +200,16 @@ type patternRecorder struct{ *API }
 
 func (p patternRecorder) HandleFunc(pattern string, serve func(http.ResponseWriter, *http.Request)) {
 	p.patterns = append(p.patterns, pattern)
-	p.mux.HandleFunc(strings.NewReplacer(keyPath, keyPattern, filePath, filePattern).Replace(pattern), serve)
+	rule, ok := p.rules[pattern]
+	if !ok {
+		panic("api: no rule for " + pattern)
+	}
+	p.mux.HandleFunc(strings.NewReplacer(keyPath, keyPattern, filePath, filePattern).Replace(pattern), func(w http.ResponseWriter, r *http.Request) {
+		r, refused := p.authorize(r, rule)
+		if refused != nil {
+			refused.write(w)
+			return
+		}
+		serve(w, r)
+	})
 }

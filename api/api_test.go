@@ -72,7 +72,7 @@ func startServer(t *testing.T, b *apitest.Backend, change ...func(*api.Options))
 	}
 	server := httptest.NewServer(api.New(o))
 	t.Cleanup(server.Close)
-	if o.Keys == nil {
+	if o.Auth == nil {
 		a := request(t, server.URL, "PUT /v1/workloads/web", file, "application/yaml")
 		require.Equal(t, 201, a.status, a.text)
 	}

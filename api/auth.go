@@ -3,16 +3,21 @@ package api
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/auth"
 )
 
 // minKeyLength is the minimum length of a key. Keys are compared by a fast
@@ -91,13 +96,29 @@ func (k *Keys) lookup(key string) (name string, ok bool) {
 	return k.names[found], true
 }
 
-// isIn reports whether a header has one of the keys.
-func (k *Keys) isIn(header string) bool {
-	return k != nil && slices.ContainsFunc(strings.Fields(header), func(text string) bool {
-		_, ok := k.lookup(text)
-		return ok
-	})
+// IsOpen implements auth.Authenticator.
+func (k *Keys) IsOpen() bool { return false }
+
+// Authenticate implements auth.Authenticator.
+func (k *Keys) Authenticate(_ context.Context, r auth.Request) (*auth.Principal, error) {
+	if r.Bearer == "" {
+		return nil, auth.ErrNoCredential
+	}
+	name, ok := k.lookup(r.Bearer)
+	if !ok {
+		return nil, auth.ErrInvalidCredential
+	}
+	return &auth.Principal{Actor: "key:" + name, Name: name, Grants: []auth.Grant{{Role: auth.Operator}}}, nil
 }
+
+// IsCredential implements auth.Authenticator.
+func (k *Keys) IsCredential(_ context.Context, text string) bool {
+	_, ok := k.lookup(text)
+	return ok
+}
+
+// Follow implements auth.Authenticator.
+func (k *Keys) Follow(*auth.Principal, func(error)) (stop func()) { return func() {} }
 
 // keyOf returns the key of a request.
 func keyOf(r *http.Request) string {
@@ -107,36 +128,110 @@ func keyOf(r *http.Request) string {
 	return r.Header.Get("X-API-Key")
 }
 
-// publicPaths are the paths that need no key: probes have none.
+// isIn reports whether a header has a credential.
+func (a *API) isIn(ctx context.Context, header string) bool {
+	return a.o.Auth != nil && slices.ContainsFunc(strings.Fields(header), func(text string) bool {
+		return a.o.Auth.IsCredential(ctx, text)
+	})
+}
+
+// publicPaths are the paths that need no credential: probes have none.
 var publicPaths = map[string]bool{"/healthz": true, "/readyz": true}
 
-// authenticate returns the name of the key that sent the request, or refuses
-// the request.
-func (a *API) authenticate(r *http.Request) (principal string, refused *Problem) {
-	if err := a.crossOrigin.Check(r); err != nil {
-		return "", newProblem(r.Context(), Forbidden, "cross-origin requests that change state are not allowed")
+// credentialOf returns what a request shows of its sender.
+func credentialOf(r *http.Request) auth.Request {
+	c := auth.Request{Bearer: keyOf(r), UID: peerUID(r.Context())}
+	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+		c.Certificate = r.TLS.PeerCertificates[0]
 	}
-	if a.o.Keys == nil {
-		// Without keys only the address protects the server. The check of the
-		// host name prevents DNS rebinding, where a page's name resolves to
-		// this address.
+	if at, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
+		c.Address = at.Addr().Unmap()
+	}
+	return c
+}
+
+type peerUIDKey struct{}
+
+// WithPeerUID returns the context of a connection through a Unix socket, for
+// ConnContext of an http.Server.
+func WithPeerUID(ctx context.Context, uid uint32) context.Context {
+	return context.WithValue(ctx, peerUIDKey{}, &uid)
+}
+
+func peerUID(ctx context.Context) *uint32 {
+	uid, _ := ctx.Value(peerUIDKey{}).(*uint32)
+	return uid
+}
+
+// authenticate returns who sent the request, or refuses it. A probe may have no
+// principal.
+func (a *API) authenticate(r *http.Request) (*auth.Principal, *Problem) {
+	if err := a.crossOrigin.Check(r); err != nil {
+		return nil, newProblem(r.Context(), Forbidden, "cross-origin requests that change state are not allowed")
+	}
+	credential := credentialOf(r)
+	if (a.o.Auth == nil || a.o.Auth.IsOpen()) && credential.UID == nil {
+		// Without credentials only the address protects the server. The check of the
+		// host name prevents DNS rebinding, where a page's name resolves to this
+		// address.
 		if !isLoopback(r.Host) {
-			return "", newProblem(r.Context(), Forbidden, "a server without API keys accepts only loopback host names, not "+quote(r.Host))
+			return nil, newProblem(r.Context(), Forbidden, "a server without API keys accepts only loopback host names, not "+quote(r.Host))
 		}
-		return "", nil
+		return auth.WithoutCredentials(), nil
 	}
 	if publicPaths[r.URL.Path] {
-		return "", nil
+		return nil, nil
 	}
-	key := keyOf(r)
-	if key == "" {
-		return "", newProblem(r.Context(), Unauthorized, "send an API key as Authorization: Bearer KEY, or as X-API-Key")
+	return a.authenticateCredential(r.Context(), credential)
+}
+
+// authenticateCredential returns the principal of a credential.
+func (a *API) authenticateCredential(ctx context.Context, c auth.Request) (*auth.Principal, *Problem) {
+	if a.o.Auth == nil { // a Unix socket of a server without credentials
+		return auth.WithoutCredentials(), nil
 	}
-	principal, ok := a.o.Keys.lookup(key)
-	if !ok {
-		return "", newProblem(r.Context(), Unauthorized, "invalid API key")
+	p, err := a.o.Auth.Authenticate(ctx, c)
+	if err != nil {
+		return nil, credentialProblem(ctx, err)
 	}
-	return principal, nil
+	return p, nil
+}
+
+// credentialProblem refuses a request without a credential that is accepted.
+func credentialProblem(ctx context.Context, err error) *Problem {
+	if tooMany, ok := errors.AsType[*auth.TooManyError](err); ok {
+		p := newProblem(ctx, RateLimited, tooMany.Error())
+		p.retry = tooMany.RetryAfter
+		return p
+	}
+	switch {
+	case errors.Is(err, auth.ErrNoCredential):
+		return newProblem(ctx, Unauthorized, "send an API key as Authorization: Bearer KEY, or as X-API-Key")
+	case errors.Is(err, auth.ErrInvalidCredential):
+		return newProblem(ctx, Unauthorized, "invalid API key or token")
+	case errors.Is(err, auth.ErrUnavailable):
+		return newProblem(ctx, StorageUnavailable, "the credential cannot be checked")
+	}
+	return newProblem(ctx, Internal, "the credential could not be checked")
+}
+
+// asPrincipal returns the request as one of the principal. It ends, with the cause,
+// when the credential does; release it when it is over.
+func (a *API) asPrincipal(r *http.Request, p *auth.Principal) (_ *http.Request, release func()) {
+	actor := activity.Actor{Name: "anonymous", Request: requestID(r.Context())}
+	if at, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
+		actor.Address = at.Addr().Unmap().String()
+	}
+	if p != nil {
+		actor.Name = p.Actor
+	}
+	ctx := auth.WithPrincipal(activity.WithActor(r.Context(), actor), p)
+	if p == nil || a.o.Auth == nil {
+		return r.WithContext(ctx), func() {}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := a.o.Auth.Follow(p, func(cause error) { cancel(cause) })
+	return r.WithContext(ctx), func() { stop(); cancel(nil) }
 }
 
 // isLoopback reports whether a host, with or without a port, is a loopback name

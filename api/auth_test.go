@@ -34,7 +34,7 @@ func TestAPIKeys(t *testing.T) {
 	k := parseTestKeys(t, "# operators\n\n  ops: "+key1+"  \n"+key2+"\n")
 	var log bytes.Buffer
 	url := startServer(t, newTestBackend(), func(o *api.Options) {
-		o.Keys = k
+		o.Auth = k
 		o.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	})
 	tests := []struct {

@@ -53,10 +53,15 @@ func (a *API) middleware(mux *http.ServeMux) http.Handler {
 		h.Set("Cache-Control", "no-store")
 		a.logAccess(rec, r, func() (principal string) {
 			defer a.recoverPanic(rec, r)
-			if principal, served := a.serveAtPort(rec, r); served {
-				return principal
+			if by, served := a.serveAtPort(rec, r); served {
+				return by
 			}
-			principal, refused := a.authenticate(r)
+			p, refused := a.authenticate(r)
+			r, release := a.asPrincipal(r, p)
+			defer release()
+			if p != nil {
+				principal = p.Name
+			}
 			for _, check := range []func(*recorder, *http.Request) *Problem{validateURL, a.checkRoute, a.readBody} {
 				if refused == nil {
 					refused = check(rec, r)

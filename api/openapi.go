@@ -102,6 +102,11 @@ func (a *API) config() huma.Config {
 
 // documented adds the parts that all operations share.
 func (a *API) documented(o huma.Operation) huma.Operation {
+	rule, ok := rules[o.OperationID]
+	if !ok {
+		panic("api: no rule for the operation " + o.OperationID)
+	}
+	a.rules[o.Method+" "+o.Path] = rule
 	schema := a.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Problem](), true, "Problem")
 	if o.Responses == nil {
 		o.Responses = map[string]*huma.Response{}

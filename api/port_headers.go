@@ -171,7 +171,7 @@ func (to portRoute) hostOf(r *http.Request) string {
 }
 
 // withoutCredentials removes from a request what is for Hostler only.
-func (to portRoute) withoutCredentials(h http.Header, by portAccess, keys *Keys) {
+func (to portRoute) withoutCredentials(h http.Header, by portAccess, isCredential func(header string) bool) {
 	if !to.ownHost {
 		// Cookies there are the API's, or those of a proxy before it.
 		h.Del("Cookie")
@@ -181,7 +181,7 @@ func (to portRoute) withoutCredentials(h http.Header, by portAccess, keys *Keys)
 	}
 	for _, name := range []string{"Authorization", "X-Api-Key"} {
 		// A client may send its key with a link, too.
-		if by.byKey || slices.ContainsFunc(h.Values(name), keys.isIn) {
+		if by.byKey || slices.ContainsFunc(h.Values(name), isCredential) {
 			h.Del(name)
 		}
 	}

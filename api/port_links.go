@@ -113,7 +113,7 @@ func (a *API) authenticateLink(r *http.Request, to portRoute) (*portAccess, *Pro
 		if err != nil {
 			return nil, newProblem(r.Context(), Forbidden, err.Error())
 		}
-		by := &portAccess{principal: "link", expires: expires, cookie: &http.Cookie{
+		by := &portAccess{principal: linkHolder(to.claim), expires: expires, cookie: &http.Cookie{
 			Name: d.cookieName(), Value: token, Path: "/", Expires: expires,
 			HttpOnly: true, Secure: d.scheme == "https", SameSite: http.SameSiteLaxMode,
 		}}
@@ -125,7 +125,7 @@ func (a *API) authenticateLink(r *http.Request, to portRoute) (*portAccess, *Pro
 	}
 	for _, cookie := range r.CookiesNamed(d.cookieName()) {
 		if expires, err := d.verify(cookie.Value, to, time.Now()); err == nil {
-			return &portAccess{principal: "link", expires: expires}, nil
+			return &portAccess{principal: linkHolder(to.claim), expires: expires}, nil
 		}
 	}
 	return nil, nil

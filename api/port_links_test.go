@@ -33,7 +33,7 @@ func TestPortLinks(t *testing.T) {
 	})
 	b := newTestBackend()
 	keys := parseTestKeys(t, key1)
-	base := startServer(t, b, withDomain(t, "ports.example.com"), func(o *api.Options) { o.Keys = keys })
+	base := startServer(t, b, withDomain(t, "ports.example.com"), func(o *api.Options) { o.Auth = keys })
 	a := request(t, base, "POST "+portURL(port)+"/links", `{"expires_in": "2h"}`, "application/json", "X-API-Key: "+key1)
 	require.Equal(t, 200, a.status, a.text)
 	u, err := url.Parse(a.body["url"].(string))

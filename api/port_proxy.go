@@ -169,7 +169,7 @@ func (p *portProxy) rewrite(pr *httputil.ProxyRequest) {
 		Path: decoded, RawPath: p.to.path, RawQuery: p.in.URL.RawQuery,
 	}
 	out.Host = p.to.hostOf(p.in)
-	p.to.withoutCredentials(out.Header, p.by, p.a.o.Keys)
+	p.to.withoutCredentials(out.Header, p.by, func(header string) bool { return p.a.isIn(p.in.Context(), header) })
 	if p.to.ownHost {
 		_, out.URL.RawQuery, _ = cutParameter(out.URL.RawQuery, linkParameter)
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/hostler/hostler/access"
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/auth"
 )
 
 // Ports connects to what listens in the containers of claims. It is an
@@ -99,6 +101,11 @@ func (a *API) serveAtPort(rec *recorder, r *http.Request) (principal string, ser
 	if refused == nil {
 		refused = checkAtPort(r, to)
 	}
+	r, release := a.asPrincipal(r, by.principal)
+	defer release()
+	if refused == nil {
+		r, refused = a.authorizeClaim(r, rules["connect-port"], to.claim)
+	}
 	switch {
 	case refused != nil:
 		rec.refuse(refused)
@@ -109,7 +116,7 @@ func (a *API) serveAtPort(rec *recorder, r *http.Request) (principal string, ser
 	default:
 		a.proxy(rec, r, to, by)
 	}
-	return by.principal, true
+	return by.name(), true
 }
 
 // checkAtPort refuses what no program in a container should get.
@@ -157,15 +164,23 @@ func hasUpgrade(r *http.Request, protocol string) bool {
 
 // portAccess is who sent a request to a port.
 type portAccess struct {
-	principal string
+	principal *auth.Principal
 	byKey     bool
 	redirect  string // the first request of a link goes there
 	cookie    *http.Cookie
 	expires   time.Time // of a link: what it has begun ends then
 }
 
-// authenticateAtPort returns who sent the request: the holder of a key, or on a
-// host of its own also that of a link.
+// name returns the name of who sent the request, for the log.
+func (by portAccess) name() string {
+	if by.principal == nil {
+		return ""
+	}
+	return by.principal.Name
+}
+
+// authenticateAtPort returns who sent the request: the holder of a credential, or on
+// a host of its own also that of a link.
 func (a *API) authenticateAtPort(rec *recorder, r *http.Request, to portRoute) (portAccess, *Problem) {
 	if !to.ownHost {
 		principal, refused := a.authenticate(r)
@@ -181,16 +196,20 @@ func (a *API) authenticateAtPort(rec *recorder, r *http.Request, to portRoute) (
 		}
 		return *by, refused
 	}
-	if a.o.Keys == nil {
-		return portAccess{}, nil // the host names a claim: its id is not guessed
+	if a.o.Auth == nil || a.o.Auth.IsOpen() {
+		return portAccess{principal: auth.WithoutCredentials()}, nil // the host names a claim: its id is not guessed
 	}
-	key := keyOf(r)
-	if key == "" {
+	credential := credentialOf(r)
+	if credential.Bearer == "" && credential.Certificate == nil && credential.UID == nil {
 		return portAccess{}, newProblem(r.Context(), Unauthorized, "open the port with a link, or send an API key")
 	}
-	principal, ok := a.o.Keys.lookup(key)
-	if !ok {
-		return portAccess{}, newProblem(r.Context(), Unauthorized, "invalid API key")
-	}
-	return portAccess{principal: principal, byKey: true}, nil
+	principal, refused := a.authenticateCredential(r.Context(), credential)
+	return portAccess{principal: principal, byKey: true}, refused
+}
+
+// linkHolder is the principal of who has a link to a port of a claim.
+func linkHolder(claim string) *auth.Principal {
+	return &auth.Principal{Actor: "link", Name: "link", Grants: []auth.Grant{{
+		Role: auth.Tenant, Tenants: []activity.Pattern{activity.Anything}, Claim: claim,
+	}}}
 }

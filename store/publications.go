@@ -51,7 +51,7 @@ func (db *DB) publish(t *tx, p publish.Publication, r *publish.Result) (err erro
 		return err
 	}
 	e, isChanged := p.Change(&c, t.now)
-	if e.Request = p.ID; p.ID != "" {
+	if e.Publication = p.ID; p.ID != "" {
 		row := t.query(eventOfRequest, p.Claim, p.ID)
 		if r.Event, err = publishedEarlier(row, e); err != nil {
 			return err

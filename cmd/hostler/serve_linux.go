@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hostler/hostler/api"
+	"github.com/hostler/hostler/auth"
 	"github.com/hostler/hostler/hooks/request"
 	"github.com/hostler/hostler/internal/flow"
 	"github.com/hostler/hostler/membership"
@@ -249,6 +250,10 @@ func (s *server) awaitStopped(g *errgroup.Group, stopping <-chan struct{}) error
 
 // apiOptions returns the options of the API.
 func (s *server) apiOptions(keys *api.Keys, data string) api.Options {
+	var accepted auth.Authenticator
+	if keys != nil {
+		accepted = keys
+	}
 	return api.Options{
 		Workloads: s.pools, Pools: s.pools, Containers: s.pools,
 		Claimer: countedClaims{s.claims, s.metrics}, Releaser: countedReleases{s.releases, s.metrics},
@@ -265,7 +270,7 @@ func (s *server) apiOptions(keys *api.Keys, data string) api.Options {
 			_, err := s.db.LastSeq(ctx)
 			return err
 		},
-		Metrics: s.metrics.handler(), Keys: keys, Version: version(), Log: s.log,
+		Metrics: s.metrics.handler(), Auth: accepted, Version: version(), Log: s.log,
 	}
 }
 

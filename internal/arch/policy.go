@@ -9,6 +9,7 @@ const module = "github.com/hostler/hostler"
 var layers = []layer{
 	// What the rest speaks of.
 	{"activity", nil},
+	{"auth", []string{"activity"}},
 	{"runtime", nil},
 	{"internal/flow", nil},
 	{"internal/transition", []string{"activity"}},
@@ -80,7 +81,7 @@ var layers = []layer{
 
 	// What keeps it and what shows it. Neither knows a backend or the other.
 	{"store/...", append([]string{"store/...", "membership", "internal/backoff", "access", "delivery", "memory", "publish", "wait"}, flows...)},
-	{"api/...", append([]string{"api/...", "doctor", "delivery", "memory", "publish", "wait", "access", "hooks/dryrun", "hooks/runner", "internal/backoff"}, flows...)},
+	{"api/...", append([]string{"api/...", "auth/...", "doctor", "delivery", "memory", "publish", "wait", "access", "hooks/dryrun", "hooks/runner", "internal/backoff"}, flows...)},
 
 	// What programs of others import: it stands on the standard library.
 	{"client", []string{"internal/backoff"}},
