@@ -108,7 +108,7 @@ var shimCommands = []mutation{
 	{
 		desc: "a server without its lease sends signals", test: "TestCommandLease",
 		file: "runtime/shim/command_stream.go",
-		old: `	if err := a.session.mayChange(); err != nil {
+		old: `	if err := a.mayChange(); err != nil {
 		return err
 	}
 	defer a.startWatchdog().Stop()`,
