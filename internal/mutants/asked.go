@@ -222,8 +222,8 @@ var askedTwice = []mutation{
 	{
 		desc: "a repeated report that would change nothing is not recognised", test: "TestSQLite",
 		file: "store/publications.go",
-		old:  `	if e.Request = p.ID; p.ID != "" {`,
-		new:  `	if e.Request = p.ID; p.ID != "" && isChanged {`,
+		old:  `	if e.Publication = p.ID; p.ID != "" {`,
+		new:  `	if e.Publication = p.ID; p.ID != "" && isChanged {`,
 	},
 	{
 		desc: "a request is not recognised after the oldest events of its claim were removed", test: "TestSQLite",

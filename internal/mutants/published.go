@@ -252,7 +252,7 @@ var published = []mutation{
 	{
 		desc: "a request that is sent again publishes again", test: "TestSQLite",
 		file: "store/publications.go",
-		old:  `	if e.Request = p.ID; p.ID != "" {`,
+		old:  `	if e.Publication = p.ID; p.ID != "" {`,
 		new:  `	if e.Request = ""; p.ID != "" {`,
 	},
 	{

@@ -35,7 +35,7 @@ var unfinishedRows = []mutation{
 	{
 		desc: "a program gets a key that was sent with a link", test: "TestPortProxyKeyWithLink",
 		file: "api/port_headers.go",
-		old:  `by.byKey || slices.ContainsFunc(h.Values(name), keys.isIn)`,
+		old:  `by.byKey || slices.ContainsFunc(h.Values(name), isCredential)`,
 		new:  `by.byKey || slices.ContainsFunc([]string(nil), keys.isIn)`,
 	},
 	{
