@@ -63,6 +63,17 @@ type Request struct {
 	Wait time.Duration
 	// Traceparent is the valid traceparent header of the caller, or "".
 	Traceparent string
+	// Actor is who claims: see activity.Actor.
+	Actor string
+	// Labels are for the tenant and for lists.
+	Labels map[string]string
+	// Parameters are those that the workload declares.
+	Parameters map[string]string
+	// Environment is that of the main process, over the workload's. It reaches no
+	// hook, and is not stored.
+	Environment map[string]string
+	// ExpiresIn limits how long the claim lasts, whatever its use; 0 for no limit.
+	ExpiresIn time.Duration
 }
 
 // TenantPattern matches valid tenant names, which are safe in paths, labels,

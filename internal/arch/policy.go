@@ -10,6 +10,7 @@ var layers = []layer{
 	// What the rest speaks of.
 	{"activity", nil},
 	{"auth", []string{"activity"}},
+	{"auth/credential", []string{"activity", "auth"}},
 	{"runtime", nil},
 	{"internal/flow", nil},
 	{"internal/transition", []string{"activity"}},
@@ -80,7 +81,7 @@ var layers = []layer{
 	{"e2e/flowtest", append([]string{"access", "runtime/fake", "snapshot/snapshottest", "store", "wait", "hooks/runner", "hooks/builtin", "internal/dispatch"}, flows...)},
 
 	// What keeps it and what shows it. Neither knows a backend or the other.
-	{"store/...", append([]string{"store/...", "membership", "internal/backoff", "access", "delivery", "memory", "publish", "wait"}, flows...)},
+	{"store/...", append([]string{"store/...", "membership", "internal/backoff", "access", "auth/...", "delivery", "memory", "publish", "wait"}, flows...)},
 	{"api/...", append([]string{"api/...", "auth/...", "doctor", "delivery", "memory", "publish", "wait", "access", "hooks/dryrun", "hooks/runner", "internal/backoff"}, flows...)},
 
 	// What programs of others import: it stands on the standard library.
