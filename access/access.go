@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/runtime"
@@ -82,6 +83,7 @@ type Grant struct {
 	Claim claim.Claim
 	// Workload is the one as applied now, nil if it was deleted.
 	Workload *workload.Workload
+	Actor    activity.Actor // who uses the claim
 }
 
 // Container returns the container.
@@ -100,7 +102,7 @@ func (s *Service) Enter(ctx context.Context, id string) (Grant, error) {
 	if c.State != claim.Active {
 		return Grant{}, fmt.Errorf("%w: claim %s is %s", claim.ErrNotActive, c.ID, c.State)
 	}
-	g := Grant{Claim: c}
+	g := Grant{Claim: c, Actor: activity.ActorOf(ctx)}
 	g.Workload, _, err = s.o.Workloads.Current(ctx, c.Workload)
 	if err != nil && !errors.Is(err, pool.ErrWorkloadNotFound) {
 		return Grant{}, err

@@ -53,6 +53,7 @@ type OpenCommand struct {
 	Fence     int64 // of the container
 	Program   string
 	Terminal  bool
+	Actor     string // who started it: the end of the command has it too
 	Started   time.Time
 }
 

@@ -187,7 +187,7 @@ func (r *Recorder) add(g Grant, t activity.Type, message string, data func(omitt
 	q := queuedUse{omitted: omitted, use: Use{Event: activity.Event{
 		Type: t, Workload: g.Claim.Workload, Container: g.Container(), Tenant: g.Claim.Tenant, Claim: g.Claim.ID,
 		Message: message, Data: activity.Data(data(omitted)),
-	}}}
+	}.CausedBy(g.Actor)}}
 	select {
 	case r.queue <- q:
 	default:

@@ -15,6 +15,15 @@ type Actor struct {
 	Request string // the id of the request
 }
 
+// CausedBy returns the event as one that the actor has caused, unless it has an
+// actor already.
+func (e Event) CausedBy(a Actor) Event {
+	if e.Actor == "" {
+		e.Actor, e.Address, e.Request = a.Name, a.Address, a.Request
+	}
+	return e
+}
+
 type actorKey struct{}
 
 // WithActor returns a context of what the actor causes.

@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/runtime"
 )
@@ -162,6 +163,7 @@ func (s *Service) handle(ctx context.Context, by asker, r runtime.Request, respo
 		respond(s.problemOf(ctx, err))
 		return
 	}
+	ctx = activity.WithActor(ctx, activity.Actor{Name: "claim:" + caller.Claim})
 	if row.Once {
 		respond(by.once.do(ctx, caller, contentOf(r), func() runtime.Response {
 			response, err := row.Handle(ctx, caller, r.Body, nil)

@@ -78,6 +78,9 @@ var eventColumns = columns[activity.Event]{
 	{name: "data", use: immutable, field: func(e *activity.Event) any { return (*rawObject)(&e.Data) }},
 	{name: "untrusted", use: immutable, field: func(e *activity.Event) any { return (*flag)(&e.Untrusted) }},
 	{name: "priority", use: immutable, field: func(e *activity.Event) any { return &e.Priority }},
+	{name: "actor", use: immutable, field: func(e *activity.Event) any { return &e.Actor }},
+	{name: "address", use: immutable, field: func(e *activity.Event) any { return &e.Address }},
+	{name: "request_id", use: immutable, field: func(e *activity.Event) any { return &e.Request }},
 	{name: "request", use: immutable, field: func(e *activity.Event) any { return &e.Publication }},
 }
 

@@ -54,6 +54,7 @@ type postgresWriter struct {
 // update makes a change. It retries when the connection was lost before the
 // commit, and after a conflict with a concurrent change.
 func (w *postgresWriter) update(ctx context.Context, f func(*tx) error) error {
+	f = causedBy(ctx, f)
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ func testOldRequests(t *testing.T, db *DB) {
 		},
 	} {
 		require.NoError(t, db.Append(t.Context(), activity.Event{
-			Type: "custom.x", Message: "m", Claim: name, Request: "r1", Untrusted: true, Priority: new(7),
+			Type: "custom.x", Message: "m", Claim: name, Publication: "r1", Untrusted: true, Priority: new(7),
 		}))
 		for _, age := range []time.Duration{publish.RequestRetention - time.Minute, publish.RequestRetention + time.Second} {
 			require.NoError(t, db.writer.update(t.Context(), func(tx *tx) error {

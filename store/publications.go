@@ -84,6 +84,7 @@ func (db *DB) publish(t *tx, p publish.Publication, r *publish.Result) (err erro
 		}
 	}
 	e.Claim, e.Container, e.Workload, e.Tenant = c.ID, c.Container, c.Workload, c.Tenant
+	e = e.CausedBy(t.actor)
 	e.Time, r.Event = t.now, &e
 	return t.addEvents(e)
 }

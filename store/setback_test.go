@@ -18,7 +18,7 @@ func TestRetentionAfterClockWasSetBack(t *testing.T) {
 	for request, kept := range map[string]bool{"": false, "r1": false, "r2": true} {
 		db := openTest(t)
 		require.NoError(t, db.Append(t.Context(), activity.Event{
-			Type: "custom.x", Message: "m", Claim: "c", Request: request, Untrusted: true, Priority: new(7),
+			Type: "custom.x", Message: "m", Claim: "c", Publication: request, Untrusted: true, Priority: new(7),
 		}))
 		if !kept {
 			require.NoError(t, db.writer.update(t.Context(), func(tx *tx) error {

@@ -19,14 +19,14 @@ import (
 // disk, and when there is space again.
 func TestSQLiteOnFullDisk(t *testing.T) {
 	disk := t.TempDir()
-	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=1m"); err != nil {
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=2m"); err != nil {
 		testenv.Skip(t, "root", "a small disk cannot be mounted: %v", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
 	path := filepath.Join(disk, "hostler.db")
 	db := openURL(t, path)
 	message := strings.Repeat("x", 2000)
-	answers := make([]error, 1000)
+	answers := make([]error, 2000)
 	var g errgroup.Group
 	g.SetLimit(20)
 	for i := range answers {

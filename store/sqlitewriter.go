@@ -63,6 +63,7 @@ func startSQLiteWriter(ctx context.Context, db *sql.DB, self *atomic.Pointer[mem
 // completely or not at all. The end of ctx is an error only if the change has
 // not begun.
 func (w *sqliteWriter) update(ctx context.Context, f func(*tx) error) error {
+	f = causedBy(ctx, f)
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}

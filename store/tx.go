@@ -62,6 +62,7 @@ type tx struct {
 	protocols runtime.Protocols
 	owner     string // the server that makes the change, empty if it has not registered
 	now       time.Time
+	actor     activity.Actor // who causes the change
 	events    []activity.Event
 }
 
@@ -88,12 +89,24 @@ type failedRow struct{ err error }
 
 func (r failedRow) Scan(...any) error { return r.err }
 
-// addEvents adds events that are written with the change.
+// causedBy returns a change whose events have the actor of ctx.
+func causedBy(ctx context.Context, f func(*tx) error) func(*tx) error {
+	actor := activity.ActorOf(ctx)
+	return func(t *tx) error {
+		t.actor = actor
+		return f(t)
+	}
+}
+
+// addEvents adds events that are written with the change. One that has an actor
+// already keeps it.
 func (t *tx) addEvents(events ...activity.Event) error {
 	for _, e := range events {
 		if len(e.Data) > 0 && !json.Valid(e.Data) {
 			return fmt.Errorf("event %s: its data is not valid JSON", e.Type)
 		}
+		e = e.CausedBy(t.actor)
+		e.Actor, e.Address, e.Request = sanitizeText(e.Actor), sanitizeText(e.Address), sanitizeText(e.Request)
 		e.Time = t.now
 		e.Message = sanitizeText(truncateMessage(e.Message))
 		e.Data = json.RawMessage(sanitizeText(string(e.Data)))

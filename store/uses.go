@@ -25,6 +25,7 @@ var openColumns = columns[access.OpenCommand]{
 	{name: "fence", use: immutable, field: func(c *access.OpenCommand) any { return &c.Fence }},
 	{name: "program", use: immutable, field: func(c *access.OpenCommand) any { return (*text)(&c.Program) }},
 	{name: "terminal", use: immutable, field: func(c *access.OpenCommand) any { return (*flag)(&c.Terminal) }},
+	{name: "actor", use: immutable, field: func(c *access.OpenCommand) any { return &c.Actor }},
 	{name: "started_at", use: immutable, field: func(c *access.OpenCommand) any { return (*nanos)(&c.Started) }},
 }
 
@@ -79,7 +80,7 @@ func startCommand(t *tx, c access.OpenCommand, omitted int64) (added bool, err e
 	if n >= access.MaxOpenCommands {
 		return false, access.ErrTooManyOpen
 	}
-	c.Started = t.now
+	c.Started, c.Actor = t.now, t.actor.Name
 	if err := execLater(t, insertOpen, &c); err != nil {
 		return false, err
 	}
@@ -128,11 +129,19 @@ func recordUses(t *tx, uses []access.Use) (recorded []activity.Event, err error)
 				continue
 			}
 			delete(open, k)
-			e = c.EndEvent(*u.End, t.now)
+			e = endEvent(c, *u.End, t.now)
 		}
 		recorded = append(recorded, e)
 	}
 	return recorded, t.addEvents(recorded...)
+}
+
+// endEvent returns the event of the end of a command. Its actor is that of the start:
+// the change may be of another one.
+func endEvent(c access.OpenCommand, end access.CommandEnd, now time.Time) activity.Event {
+	e := c.EndEvent(end, now)
+	e.Actor = c.Actor
+	return e
 }
 
 // endCommands records the ends of the commands of a claim that ends.
@@ -148,7 +157,7 @@ func endCommands(t *tx, claimID string) error {
 		if err := t.execLater(deleteOpen, c.Claim, c.ID); err != nil {
 			return err
 		}
-		if err := t.addEvents(c.EndEvent(c.EndedWithClaim(), t.now)); err != nil {
+		if err := t.addEvents(endEvent(c, c.EndedWithClaim(), t.now)); err != nil {
 			return err
 		}
 	}

@@ -54,7 +54,7 @@ func publishEvent(t *testing.T, s Store) {
 		got := events(t, s, activity.Filter{}, first)[:3]
 		want := activity.Event{
 			Seq: first + 1, Time: r.Event.Time, Type: "agent.a", Workload: web, Container: c.Container, Tenant: "ann", Claim: c.ID,
-			Message: "m", Data: json.RawMessage(`["x"]`), Untrusted: true, Priority: new(0),
+			Message: "m", Data: json.RawMessage(`["x"]`), Untrusted: true, Priority: new(0), Actor: activity.System,
 		}
 		require.Equal(t, want, got[0])
 		require.True(t, got[1].Untrusted)

@@ -154,6 +154,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"retention keeps what a repeated request has published", pruneKeepsRequests},
 		{"retention of published events races the cursor", prunePublishedRaces},
 		{"command has one start and one end", commandLife},
+		{"every event has an actor", actorsOfEvents},
 		{"command starts while its claim is active", commandStates},
 		{"as many commands are open as may", commandBound},
 		{"command ends with its claim", commandEndsWithClaim},

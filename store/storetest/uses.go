@@ -95,7 +95,7 @@ func commandLife(t *testing.T, s Store) {
 	open := openCommands(t, s)
 	require.Len(t, open, 3)
 	want := newOpen(c, "one")
-	want.Started = open[0].Started
+	want.Started, want.Actor = open[0].Started, activity.System
 	require.Equal(t, want, open[0])
 	require.WithinDuration(t, time.Now(), want.Started, time.Minute)
 	none, err := s.OpenCommands(ctx, want.Started, access.OpenCommand{}, 10)
