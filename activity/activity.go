@@ -95,6 +95,9 @@ const (
 	FileRemoved      Type = "file.removed"
 	RequestCompleted Type = "request.completed"
 
+	// AccessDenied records that a request was refused for lack of a permission.
+	AccessDenied Type = "access.denied"
+
 	// AgentActivityChanged records that a tenant's program does something else. The
 	// program reports it, as it publishes the other events of agents.
 	AgentActivityChanged Type = "agent.activity_changed"
@@ -114,7 +117,7 @@ var types = []Type{
 	DeliveryRetried, DeliveryReplayed, DeliveryDiscarded,
 	SyncStarted, SyncCompleted, SyncFailed,
 	ExecStarted, ExecCompleted, ExecFailed, FileRead, FileWritten, FileRemoved, RequestCompleted,
-	AgentActivityChanged,
+	AccessDenied, AgentActivityChanged,
 }
 
 // Types returns every type that Hostler records itself, in the order of the

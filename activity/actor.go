@@ -2,6 +2,9 @@ package activity
 
 import "context"
 
+// Anonymous is the actor of a request without a credential.
+const Anonymous = "anonymous"
+
 // System is the actor of what Hostler does by itself.
 const System = "system"
 

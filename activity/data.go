@@ -268,6 +268,7 @@ var newData = map[Type]func() any{
 	ExecStarted:      func() any { return new(ExecStartedData) },
 	ExecCompleted:    func() any { return new(ExecEndedData) },
 	ExecFailed:       func() any { return new(ExecEndedData) },
+	AccessDenied:     func() any { return new(AccessDeniedData) },
 	FileRead:         newFileUsedData,
 	FileWritten:      newFileUsedData,
 	FileRemoved:      newFileUsedData,

@@ -51,6 +51,13 @@ type (
 		Path    string `json:"path" doc:"The path as the tenant gave it, as far as 512 bytes. It is untrusted."`
 	}
 
+	// AccessDeniedData is the data of AccessDenied.
+	AccessDeniedData struct {
+		Omitted   int64  `json:"omitted,omitempty" doc:"How many requests of the same sender were refused before this one and are not in the log."`
+		Operation string `json:"operation,omitempty" doc:"The operation of the API."`
+		Reason    string `json:"reason" doc:"role: the credential has no role for the operation. scope: it is for other tenants, workloads or claims. credential: it is not accepted."`
+	}
+
 	// RequestCompletedData is the data of RequestCompleted.
 	RequestCompletedData struct {
 		DurationMS float64 `json:"duration_ms"`

@@ -41,6 +41,7 @@ type Options struct {
 	StorageUnavailable []error
 
 	PortDomain PortDomain // of the ports of claims
+	Denials    Denials    // nil: not recorded
 
 	Ready   func(context.Context) error // returns why the server is not ready
 	Metrics http.Handler                // nil: no /metrics
@@ -71,7 +72,8 @@ type API struct {
 	document []byte // of OpenAPI
 	handler  http.Handler
 	patterns []string        // of the mux
-	rules    map[string]rule // by pattern
+	rules      map[string]rule   // by pattern
+	operations map[string]string // their IDs, by pattern
 	closing  chan struct{}   // closed when streams must end
 
 	closeOnce sync.Once
@@ -97,7 +99,7 @@ func New(o Options) *API {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &API{o: o, mux: http.NewServeMux(), rules: map[string]rule{}, closing: make(chan struct{}), crossOrigin: http.NewCrossOriginProtection()}
+	a := &API{o: o, mux: http.NewServeMux(), rules: map[string]rule{}, operations: map[string]string{}, closing: make(chan struct{}), crossOrigin: http.NewCrossOriginProtection()}
 	a.huma = humago.New(patternRecorder{a}, a.config())
 	a.portTransport = newPortTransport(o.Ports)
 	a.huma.UseMiddleware(a.refuseRepeated)
@@ -205,6 +207,7 @@ func (p patternRecorder) HandleFunc(pattern string, serve func(http.ResponseWrit
 		panic("api: no rule for " + pattern)
 	}
 	p.mux.HandleFunc(strings.NewReplacer(keyPath, keyPattern, filePath, filePattern).Replace(pattern), func(w http.ResponseWriter, r *http.Request) {
+		markOperation(r.Context(), p.operations[pattern])
 		r, refused := p.authorize(r, rule)
 		if refused != nil {
 			refused.write(w)

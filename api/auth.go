@@ -208,6 +208,7 @@ func credentialProblem(ctx context.Context, err error) *Problem {
 	case errors.Is(err, auth.ErrNoCredential):
 		return newProblem(ctx, Unauthorized, "send an API key as Authorization: Bearer KEY, or as X-API-Key")
 	case errors.Is(err, auth.ErrInvalidCredential):
+		markDenied(ctx, deniedCredential)
 		return newProblem(ctx, Unauthorized, "invalid API key or token")
 	case errors.Is(err, auth.ErrUnavailable):
 		return newProblem(ctx, StorageUnavailable, "the credential cannot be checked")
@@ -215,16 +216,23 @@ func credentialProblem(ctx context.Context, err error) *Problem {
 	return newProblem(ctx, Internal, "the credential could not be checked")
 }
 
-// asPrincipal returns the request as one of the principal. It ends, with the cause,
-// when the credential does; release it when it is over.
-func (a *API) asPrincipal(r *http.Request, p *auth.Principal) (_ *http.Request, release func()) {
-	actor := activity.Actor{Name: "anonymous", Request: requestID(r.Context())}
+// actorOf returns the actor of a request, for its principal, if it has one.
+func actorOf(r *http.Request, p *auth.Principal) activity.Actor {
+	actor := activity.Actor{Name: activity.Anonymous, Request: requestID(r.Context())}
 	if at, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
 		actor.Address = at.Addr().Unmap().String()
 	}
 	if p != nil {
 		actor.Name = p.Actor
 	}
+	return actor
+}
+
+// asPrincipal returns the request as one of the principal. It ends, with the cause,
+// when the credential does; release it when it is over.
+func (a *API) asPrincipal(r *http.Request, p *auth.Principal) (_ *http.Request, release func()) {
+	actor := actorOf(r, p)
+	markActor(r.Context(), actor)
 	ctx := auth.WithPrincipal(activity.WithActor(r.Context(), actor), p)
 	if p == nil || a.o.Auth == nil {
 		return r.WithContext(ctx), func() {}

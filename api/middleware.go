@@ -53,6 +53,8 @@ func (a *API) middleware(mux *http.ServeMux) http.Handler {
 		h.Set("Cache-Control", "no-store")
 		a.logAccess(rec, r, func() (principal string) {
 			defer a.recoverPanic(rec, r)
+			r, recordDenial := a.withDenial(r)
+			defer recordDenial()
 			if by, served := a.serveAtPort(rec, r); served {
 				return by
 			}

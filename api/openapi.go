@@ -106,7 +106,7 @@ func (a *API) documented(o huma.Operation) huma.Operation {
 	if !ok {
 		panic("api: no rule for the operation " + o.OperationID)
 	}
-	a.rules[o.Method+" "+o.Path] = rule
+	a.rules[o.Method+" "+o.Path], a.operations[o.Method+" "+o.Path] = rule, o.OperationID
 	schema := a.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Problem](), true, "Problem")
 	if o.Responses == nil {
 		o.Responses = map[string]*huma.Response{}

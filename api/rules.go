@@ -209,5 +209,6 @@ func permit(ctx context.Context, tenant, workload, claim string) error {
 
 // roleProblem refuses a request whose principal has no role for it.
 func roleProblem(ctx context.Context, p *auth.Principal, roles []auth.Role) *Problem {
+	markDenied(ctx, deniedRole)
 	return newProblem(ctx, Forbidden, "this needs the role "+auth.JoinRoles(roles)+"; the credential has "+auth.JoinRoles(p.Roles()))
 }

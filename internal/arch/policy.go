@@ -10,6 +10,7 @@ var layers = []layer{
 	// What the rest speaks of.
 	{"activity", nil},
 	{"auth", []string{"activity"}},
+	{"auth/audit", []string{"activity"}},
 	{"auth/credential", []string{"activity", "auth"}},
 	{"runtime", nil},
 	{"internal/flow", nil},
