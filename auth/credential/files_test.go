@@ -174,9 +174,11 @@ func TestBindingsFile(t *testing.T) {
 		"- {name: a, kind: oidc, issuer: x, role: tenant}\n":                             "name at least one tenant",
 		"a: b\n":        "cannot unmarshal",
 		"[]\n---\n[]\n": "more than one document",
-		"- null\n":      "name \"\"",
+		"- null\n":      "an item of the list is empty",
 	} {
 		_, err := load(content)
 		require.ErrorContains(t, err, want, content)
 	}
 }
+
+func writeAgain(path, content string) error { return os.WriteFile(path, []byte(content), 0o600) }
