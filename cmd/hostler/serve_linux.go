@@ -128,6 +128,7 @@ func keysFor(c serveConfig, addr net.Addr, log *slog.Logger) (*api.Keys, error) 
 // requests, requests in progress, pending claims and releases, the loops.
 func (s *server) serve(ctx context.Context, c serveConfig, listener *listeners, keys *api.Keys) error {
 	defer listener.Close() // for a return before Serve, which closes it too
+	s.listener = listener
 	handler := api.New(s.apiOptions(keys, c.data))
 	s.inside = s.insideRequests(handler)
 	if !s.db.IsShared() {
@@ -247,7 +248,7 @@ func (s *server) awaitStopped(g *errgroup.Group, stopping <-chan struct{}) error
 func (s *server) apiOptions(keys *api.Keys, data string) api.Options {
 	var accepted auth.Authenticator
 	if keys != nil {
-		accepted = keys
+		accepted = s.limited(keys)
 	}
 	return api.Options{
 		Workloads: s.pools, Pools: s.pools, Containers: s.pools,
