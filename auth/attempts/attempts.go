@@ -28,7 +28,7 @@ const (
 	window         = time.Minute // in which failures add up
 	firstDelay     = time.Second
 	maxDelay       = time.Minute
-	quiet          = 10 * time.Minute // without a failure: the address begins anew
+	quiet          = 10 * time.Minute // without a failure: the address is as if it were new
 	maxAddresses   = 10_000           // in each of two tables
 	ipv6Subscriber = 64               // the bits that a network gives to one subscriber
 )
