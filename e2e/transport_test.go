@@ -143,6 +143,24 @@ func (s *secureServer) mustSecureCLI(args ...string) string {
 	return strings.TrimSpace(got.out)
 }
 
+// unixTransport returns a transport that sends every request to a Unix socket.
+func unixTransport(path string) *http.Transport {
+	return &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}}
+}
+
+// A server without credentials serves the users of its machine on a socket too.
+func TestUnixSocketWithoutCredentials(t *testing.T) {
+	t.Parallel()
+	requireBackend(t, processBackend{})
+	socket := filepath.Join(t.TempDir(), "socket")
+	s := serve(t, processBackend{}, "--listen-unix", socket)
+	got := hostler(t, []string{"HOSTLER_SERVER=unix:" + socket}, "", "get", "pools")
+	require.Zero(t, got.code, got.err)
+	require.Zero(t, s.cli("get", "pools").code)
+}
+
 // The command line reaches a server through its Unix socket. A second server does not
 // take the socket, and one that was killed leaves it to the next.
 func TestUnixSocket(t *testing.T) {
@@ -153,6 +171,17 @@ func TestUnixSocket(t *testing.T) {
 	}
 	require.Zero(t, cli(operatorKey).code)
 	require.NotZero(t, cli("").code, "a server with keys has bindings for users")
+
+	local := &http.Client{Transport: unixTransport(s.socket)}
+	for site, want := range map[string]int{"cross-site": http.StatusForbidden, "same-origin": http.StatusNotFound} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, "http://localhost/v1/workloads/none", nil)
+		require.NoError(t, err)
+		r.Header.Set("Sec-Fetch-Site", site)
+		resp, err := withKey{local.Transport}.RoundTrip(r)
+		require.NoError(t, err)
+		resp.Body.Close()
+		require.Equal(t, want, resp.StatusCode, site)
+	}
 
 	second := hostler(t, nil, "", "serve", "--listen", "127.0.0.1:0", "--runtime", "process", "--data", t.TempDir(), "--listen-unix", s.socket)
 	require.NotZero(t, second.code)
@@ -188,9 +217,7 @@ func TestFailedCredentials(t *testing.T) {
 	require.Equal(t, "1", retry)
 	got, _ = status(network, s.base, operatorKey)
 	require.Equal(t, http.StatusOK, got)
-	local := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", s.socket)
-	}}}
+	local := &http.Client{Transport: unixTransport(s.socket)}
 	got, _ = status(local, "http://localhost", "guess-12-of-a-long-key")
 	require.Equal(t, http.StatusUnauthorized, got)
 

@@ -6,6 +6,8 @@ import (
 	"crypto/x509"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -167,8 +169,9 @@ func (t *TLS) Problems() []string {
 // do not accept.
 func (t *TLS) endRevoked() {
 	t.requestsMu.Lock()
-	defer t.requestsMu.Unlock()
-	for r := range t.requests {
+	requests := slices.Collect(maps.Keys(t.requests))
+	t.requestsMu.Unlock() // verifications take time, and a request that ends does no harm
+	for _, r := range requests {
 		if err := r.peer.check(t.used.Load(), r.certificates); err != nil {
 			r.end(auth.ErrRevoked)
 		}

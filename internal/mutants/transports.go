@@ -12,7 +12,7 @@ var transports = []mutation{
 		desc: "files that are half written are logged", test: "TestReload",
 		file: "transport/tls.go",
 		old:  `if err == nil && f.problem != "" && !f.logged {`,
-		new:  `if f.problem != "" && !f.logged {`,
+		new:  `if (err == nil || !isNew) && f.problem != "" && !f.logged {`,
 	},
 	{
 		desc: "TLS 1.1 is spoken", test: "TestTLSVersions",
@@ -73,6 +73,12 @@ var transports = []mutation{
 		file: "transport/unix_linux.go",
 		old:  `if info.Mode().Perm()&0o002 != 0 {`,
 		new:  `if info.Mode().Perm()&0o000 != 0 {`,
+	},
+	{
+		desc: "a connection to a port over TLS that ends early looks complete", test: "TestPortConnectionOverTLSEndsEarly",
+		file: "api/port_conn.go",
+		old:  `		c = secure.NetConn() // without`,
+		new:  `		_ = secure.NetConn() // without`,
 	},
 }
 
