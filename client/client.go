@@ -28,11 +28,16 @@ type Client struct {
 	base string
 	key  string
 	http *http.Client
+	// transport is for a server that http.DefaultTransport does not reach; else nil.
+	transport *http.Transport
 }
 
-// New returns a client of the server at base, such as http://127.0.0.1:8700.
-// The key may be empty.
+// New returns a client of the server at base, such as http://127.0.0.1:8700, or
+// unix:/run/hostler/socket. The key may be empty.
 func New(base, key string) (*Client, error) {
+	if path, ok := cutUnix(base); ok {
+		return newUnix(path, key)
+	}
 	u, err := url.Parse(base)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
 		return nil, fmt.Errorf("read the server's address %q: it is written like http://127.0.0.1:8700", base)

@@ -50,7 +50,7 @@ func (p *Port) DialContext(ctx context.Context, _, _ string) (net.Conn, error) {
 	r.Header.Set("Connection", "Upgrade")
 	r.Header.Set("Upgrade", "tcp")
 	p.client.authorize(r)
-	transport := upgradeTransport()
+	transport := p.client.upgradeTransport()
 	defer transport.CloseIdleConnections()
 	resp, err := transport.RoundTrip(r)
 	if err != nil {
@@ -65,17 +65,6 @@ func (p *Port) DialContext(ctx context.Context, _, _ string) (net.Conn, error) {
 		return nil, errors.New("the connection cannot be written to")
 	}
 	return &portConn{ReadWriteCloser: stream, address: portAddress(p.number)}, nil
-}
-
-// upgradeTransport returns a transport for one connection: only HTTP/1.1 has those.
-func upgradeTransport() *http.Transport {
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true)
-	t := &http.Transport{Proxy: http.ProxyFromEnvironment, Protocols: protocols, TLSHandshakeTimeout: 10 * time.Second}
-	if standard, ok := http.DefaultTransport.(*http.Transport); ok && standard.TLSClientConfig != nil {
-		t.TLSClientConfig = standard.TLSClientConfig.Clone()
-	}
-	return t
 }
 
 // authorize adds the key to a request.
@@ -104,7 +93,7 @@ func (p *Port) RoundTrip(r *http.Request) (*http.Response, error) {
 	out.Host = ""
 	out.Header.Del("Cookie")
 	p.client.authorize(out)
-	resp, err := http.DefaultTransport.RoundTrip(out)
+	resp, err := p.client.roundTripper().RoundTrip(out)
 	if err != nil {
 		return nil, fmt.Errorf("%w from the server at %s: %w", ErrNoResponse, p.client.base, err)
 	}

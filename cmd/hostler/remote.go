@@ -61,7 +61,7 @@ func (r *remote) client(cmd *cobra.Command) (*client.Client, error) {
 	if err != nil {
 		return nil, usagef(cmd, "%v", err)
 	}
-	return c, nil
+	return withTLS(c, os.Getenv)
 }
 
 // firstKey returns the first key of a file in the format of the server's.
