@@ -252,6 +252,9 @@ func matchesFilter(f activity.Filter, e activity.Event) bool {
 			return false
 		}
 	}
+	if !f.Scope.Includes(e.Tenant, e.Workload, e.Claim) {
+		return false
+	}
 	if f.Untrusted != nil && *f.Untrusted != e.Untrusted || e.Priority != nil && *e.Priority < f.MinPriority {
 		return false
 	}
