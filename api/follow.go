@@ -69,8 +69,10 @@ func (a *API) follow(filter activity.Filter, after int64, format string) *stream
 		if r.Method == http.MethodHead {
 			return
 		}
-		f := follower{a: a, filter: filter, after: after, encoder: encoders[format], w: w, flush: http.NewResponseController(w).Flush}
+		f := follower{a: a, filter: filter, view: viewOf(c.Context()), after: after, encoder: encoders[format], w: w, flush: http.NewResponseController(w).Flush}
+		defer cutOff(c.Context(), w)()
 		if err := f.run(c.Context()); err != nil {
+			f.reportEnd(c.Context())
 			a.o.Log.DebugContext(c.Context(), "event stream ended", "request", requestID(c.Context()), "after", f.after, "error", err)
 		}
 	}}
@@ -80,6 +82,7 @@ func (a *API) follow(filter activity.Filter, after int64, format string) *stream
 type follower struct {
 	a              *API
 	filter         activity.Filter
+	view           view  // of the reader
 	after          int64 // all events up to here are sent, or do not match
 	reportedOldest int64 // OldestSeq of the last reported deletion
 	encoder
@@ -122,6 +125,17 @@ func (f *follower) run(ctx context.Context) error {
 	}
 }
 
+// reportEnd writes the last line of a stream whose credential has ended.
+func (f *follower) reportEnd(ctx context.Context) {
+	cause := credentialEnd(ctx)
+	if cause == nil {
+		return
+	}
+	f.buf.Reset()
+	f.event(&f.buf, FollowedEvent{Event: activity.Event{Seq: f.after, Time: time.Now().UTC(), Type: LogEnded, Message: cause.Error()}})
+	_ = f.send() // the client may have left
+}
+
 // read encodes the next events. It reports whether there may already be more.
 func (f *follower) read(ctx context.Context) (more bool, err error) {
 	page, err := f.a.o.Events.Events(ctx, f.filter, f.after, followBatch)
@@ -136,7 +150,7 @@ func (f *follower) read(ctx context.Context) (more bool, err error) {
 		}})
 	}
 	for _, e := range page.Items {
-		f.event(&f.buf, FollowedEvent{Event: e})
+		f.event(&f.buf, FollowedEvent{Event: f.view.event(e)})
 	}
 	more = page.Next > f.after
 	f.after = max(f.after, page.Next)
