@@ -55,7 +55,8 @@ func (r *lineReader) readOutput(text []byte) (line commandLine, ok bool) {
 	}
 	for stream, beginning := range outputStreams {
 		encoded, found := bytes.CutPrefix(rest[end:], beginning)
-		if !found || bytes.IndexByte(encoded, '\r') >= 0 { // which base64 skips, and JSON does not allow
+		// Base64 skips ends of lines, which JSON does not allow.
+		if !found || bytes.IndexByte(encoded, '\r') >= 0 || bytes.IndexByte(encoded, '\n') >= 0 {
 			continue
 		}
 		r.data, err = base64.StdEncoding.AppendDecode(r.data[:0], encoded)

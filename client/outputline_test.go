@@ -19,6 +19,7 @@ var outputLines = map[string]bool{
 	`{"offset":9223372036854775808,"stream":"stdout","data":"aGk="}`:    false,
 	`{"offset":1,"stream":"stdout","data":"aGk"}`:                       false,
 	`{"offset":1,"stream":"stdout","data":"aGk=` + "\r" + `"}`:          false,
+	`{"offset":1,"stream":"stdout","data":"aGk=` + "\n" + `"}`:          false,
 	`{"offset":1,"stream":"stdout","data":"a\u0047k="}`:                 false,
 	`{"offset":1,"stream":"stdout","data":"aGk=","data":"aG8="}`:        false,
 	`{"offset":1,"stream":"stdout","data":"aGk=","end":{"signal":"x"}}`: false,

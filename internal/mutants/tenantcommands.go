@@ -67,7 +67,7 @@ var tenantCommands = []mutation{
 	{
 		desc: "a line that is not JSON is read as output", test: "TestReadOutputLine",
 		file: "client/outputline.go",
-		old:  `if !found || bytes.IndexByte(encoded, '\r') >= 0 {`,
+		old:  `if !found || bytes.IndexByte(encoded, '\r') >= 0 || bytes.IndexByte(encoded, '\n') >= 0 {`,
 		new:  `if !found {`,
 	},
 	{
