@@ -2,7 +2,9 @@ package benchmarks
 
 import (
 	"context"
+	"os/exec"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
@@ -39,11 +41,66 @@ func BenchmarkKubernetesBurst(b *testing.B) {
 	})
 }
 
+// BenchmarkKubernetesExec compares a command through the API with the same command in
+// the same pod by the API server's exec, in both its protocols, in turn, and the
+// command lines of both; then with 16 callers at once of each.
+func BenchmarkKubernetesExec(b *testing.B) {
+	_, image := connectKubernetes(b)
+	u := claimUsed(b, startServer(b, buildServer(b), kubernetesRuntime.serverFlags...), image, "[/box, idle]", 1)[0]
+	c, namespace := kubernetesRuntime.cluster, kubernetesRuntime.namespace
+	subresource := func(protocol clustertest.ExecProtocol) func() error {
+		return func() error {
+			return c.Exec(b.Context(), protocol, namespace, u.container, "workload", "/box", "echo", "hi")
+		}
+	}
+	calls := map[string]func() error{
+		"api":       func() error { return u.run(b.Context()) },
+		"websocket": subresource(clustertest.ExecWebSocket),
+		"spdy":      subresource(clustertest.ExecSPDY),
+	}
+	b.Run("load", func(b *testing.B) {
+		const callers, each = 16, 10
+		took := map[string][]time.Duration{}
+		for b.Loop() {
+			for name, call := range calls {
+				took[name] = append(took[name], timed(b, func() error { return callConcurrently(callers, each, call) }))
+			}
+		}
+		for name, all := range took {
+			b.ReportMetric(float64(callers*each*len(all))/total(all).Seconds(), name+"/s")
+		}
+	})
+	calls["cli"] = func() error { return u.line(b.Context(), "exec", u.claim, "--", "/box", "echo", "hi").Run() }
+	if kubectl, err := exec.LookPath("kubectl"); err == nil {
+		args := []string{"--kubeconfig", c.Kubeconfig(), "--namespace", namespace, "exec", u.container, "--container", "workload", "--", "/box", "echo", "hi"}
+		calls["kubectl"] = func() error { return exec.CommandContext(b.Context(), kubectl, args...).Run() }
+	}
+	b.Run("one", func(b *testing.B) {
+		took := map[string][]time.Duration{}
+		for b.Loop() {
+			for name, call := range calls {
+				took[name] = append(took[name], timed(b, call))
+			}
+		}
+		for name, all := range took {
+			b.ReportMetric(ms(quantile(all, .5)), name+"-p50-ms")
+		}
+		for name, than := range map[string]string{"websocket": "api", "spdy": "api", "kubectl": "cli"} {
+			if all := took[name]; len(all) > 0 {
+				b.ReportMetric(float64(quantile(all, .5))/float64(quantile(took[than], .5)), name+"/"+than)
+			}
+		}
+	})
+}
+
 // kubernetesRuntime is the Kubernetes backend and the image of its pods, set by
 // the first benchmark that needs them.
 var kubernetesRuntime struct {
-	rt    *kubernetes.Runtime
-	image string
+	rt          *kubernetes.Runtime
+	image       string
+	cluster     *clustertest.Cluster
+	namespace   string
+	serverFlags []string // of a server on the same backend
 }
 
 // connectKubernetes connects to the cluster, or skips.
@@ -74,5 +131,7 @@ func connectKubernetes(b *testing.B) (*kubernetes.Runtime, string) {
 	require.NoError(b, err)
 	cleanups = append(cleanups, func(context.Context) error { return rt.Close() })
 	kubernetesRuntime.rt, kubernetesRuntime.image = rt, testImage
+	kubernetesRuntime.cluster, kubernetesRuntime.namespace = c, name
+	kubernetesRuntime.serverFlags = []string{"--runtime", "kubernetes", "--kubeconfig", c.Kubeconfig(), "--namespace", name, "--shim-image", shim}
 	return rt, testImage
 }

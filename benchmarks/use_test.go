@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,34 +18,49 @@ import (
 	"github.com/hostler/hostler/client"
 )
 
-// usedClaim is an active claim on Docker of a server of this tree.
+// usedClaim is an active claim of a server of this tree.
 type usedClaim struct {
-	*client.Client
+	startedServer
 	claim, container string // the container's name at the engine
-	program, url     string // hostler, and its server
 }
 
-// newUsedClaim starts a server and claims a container whose main process is box
-// with arguments. What is limited is far above what the benchmarks need.
+// newUsedClaim starts a server on Docker and claims a container whose main process is
+// box with arguments.
 func newUsedClaim(b *testing.B, args string) usedClaim {
 	b.Helper()
+	return newUsedClaims(b, args, 1)[0]
+}
+
+// newUsedClaims is newUsedClaim for several containers of one server.
+func newUsedClaims(b *testing.B, args string, count int) []usedClaim {
+	b.Helper()
 	_, image := connectDocker(b)
-	program := buildServer(b)
-	c, url := startServer(b, program)
-	source := fmt.Sprintf("id: used\nimage: %s\ncommand: %s\npool: { min_idle: 0, max_size: 1 }\n"+
-		"deploy: { resources: { limits: { cpus: 2, memory: 1g } } }\n", image, args)
-	_, err := c.Apply(b.Context(), "used", []byte(source))
-	require.NoError(b, err)
-	got, _, err := c.Claim(b.Context(), "used", "ada", time.Minute)
+	return claimUsed(b, startServer(b, buildServer(b), "--runtime", "docker"), image, args, count)
+}
+
+// claimUsed claims containers whose main process is box with arguments. What is
+// limited is far above what the benchmarks need.
+func claimUsed(b *testing.B, s startedServer, image, args string, count int) (used []usedClaim) {
+	b.Helper()
+	source := fmt.Sprintf("id: used\nimage: %s\ncommand: %s\npool: { min_idle: 0, max_size: %d }\n"+
+		"deploy: { resources: { limits: { cpus: 2, memory: 1g } } }\n", image, args, count)
+	_, err := s.Apply(b.Context(), "used", []byte(source))
 	require.NoError(b, err)
 	b.Cleanup(func() {
-		_, err := c.Drain(context.Background(), "used")
+		_, err := s.Drain(context.Background(), "used")
 		require.NoError(b, err)
-		_, err = c.Release(context.Background(), got.ID, true)
-		require.NoError(b, err)
-		awaitIdle(b, c, "used", 0)
+		for _, u := range used {
+			_, err := s.Release(context.Background(), u.claim, true)
+			require.NoError(b, err)
+		}
+		awaitIdle(b, s.Client, "used", 0)
 	})
-	return usedClaim{Client: c, claim: got.ID, container: "hostler-" + got.Container, program: program, url: url}
+	for i := range count { // a tenant has one claim of a workload
+		got, _, err := s.Claim(b.Context(), "used", fmt.Sprintf("ada-%d", i), time.Minute)
+		require.NoError(b, err)
+		used = append(used, usedClaim{s, got.ID, "hostler-" + got.Container})
+	}
+	return used
 }
 
 // run runs a command through the API.
@@ -62,7 +75,7 @@ func (u usedClaim) run(ctx context.Context) error {
 // line runs the command line of this tree.
 func (u usedClaim) line(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, u.program, args...)
-	cmd.Env = append(os.Environ(), "HOSTLER_SERVER="+u.url)
+	cmd.Env = append(os.Environ(), "HOSTLER_SERVER=http://"+u.address)
 	return cmd
 }
 
@@ -185,35 +198,4 @@ func BenchmarkFiles(b *testing.B) {
 		reportRate(b, "out-docker-cp", size, timed(b, docker(u.container+":/in", filepath.Join(dir, "out2"))))
 		reportRate(b, "copy", size, timed(b, exec.CommandContext(b.Context(), "cp", file, filepath.Join(dir, "copy")).Run))
 	}
-}
-
-// BenchmarkPorts compares requests to a program in a container through the server
-// with a direct connection.
-func BenchmarkPorts(b *testing.B) {
-	const port = 8080
-	u := newUsedClaim(b, "[/box, web, ':8080']\nports: [8080]")
-	got, err := u.GetClaim(b.Context(), u.claim)
-	require.NoError(b, err)
-	direct := &http.Client{}
-	address := "http://" + net.JoinHostPort(got.Endpoint.Host, strconv.Itoa(port)) + "/"
-	through := &http.Client{Transport: u.Port(u.claim, port)}
-	get := func(c *http.Client, url string) func() error {
-		return func() error {
-			resp, err := c.Get(url)
-			if err != nil {
-				return err
-			}
-			defer resp.Body.Close()
-			_, err = io.Copy(io.Discard, resp.Body)
-			return err
-		}
-	}
-	require.Eventually(b, func() bool { return get(direct, address)() == nil }, 10*time.Second, 50*time.Millisecond)
-	var proxied, plain []time.Duration
-	for b.Loop() {
-		proxied = append(proxied, timed(b, get(through, "http://port/")))
-		plain = append(plain, timed(b, get(direct, address)))
-	}
-	b.ReportMetric(ms(quantile(proxied, .5)), "proxy-p50-ms")
-	b.ReportMetric(ms(quantile(plain, .5)), "direct-p50-ms")
 }

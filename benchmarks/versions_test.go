@@ -83,12 +83,18 @@ func compareHooks(b *testing.B, servers map[string]*client.Client, image string)
 // startBuild starts a server on an empty database.
 func startBuild(b *testing.B, path string) *client.Client {
 	b.Helper()
-	c, _ := startServer(b, path)
-	return c
+	return startServer(b, path, "--runtime", "docker").Client
 }
 
-// startServer is startBuild, and returns the server's URL.
-func startServer(b *testing.B, path string) (c *client.Client, url string) {
+// startedServer is a server of a benchmark.
+type startedServer struct {
+	*client.Client
+	program, address string // its executable, and where it listens
+	pid              int
+}
+
+// startServer starts a server on an empty database with the flags of a runtime.
+func startServer(b *testing.B, path string, flags ...string) startedServer {
 	b.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(b, err)
@@ -96,7 +102,7 @@ func startServer(b *testing.B, path string) (c *client.Client, url string) {
 	require.NoError(b, l.Close())
 	log, err := os.Create(filepath.Join(b.TempDir(), "log"))
 	require.NoError(b, err)
-	cmd := exec.CommandContext(context.Background(), path, "serve", "--runtime", "docker", "--data", b.TempDir(), "--listen", address)
+	cmd := exec.CommandContext(context.Background(), path, append([]string{"serve", "--data", b.TempDir(), "--listen", address}, flags...)...)
 	cmd.Stdout, cmd.Stderr = log, log
 	require.NoError(b, cmd.Start())
 	b.Cleanup(func() {
@@ -104,14 +110,13 @@ func startServer(b *testing.B, path string) (c *client.Client, url string) {
 		_ = cmd.Wait()
 		log.Close()
 	})
-	url = "http://" + address
-	c, err = client.New(url, "")
+	c, err := client.New("http://"+address, "")
 	require.NoError(b, err)
 	require.Eventually(b, func() bool {
 		_, err := c.Health(b.Context())
 		return err == nil
 	}, 30*time.Second, 50*time.Millisecond, "the server of %s must start", path)
-	return c, url
+	return startedServer{c, path, address, cmd.Process.Pid}
 }
 
 // compareBuilds claims and releases once with each server in turn.

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -28,6 +27,7 @@ type Command struct {
 	acked     int64
 	input     int64 // bytes of input that the command has received
 	connected bool  // once
+	lines     lineReader
 }
 
 // StartCommand starts a command in the container of a claim. It continues until it
@@ -96,21 +96,6 @@ func (cmd *Command) Wait(ctx context.Context, stdout, stderr io.Writer) (Command
 	}
 }
 
-// commandLine is a line of a stream of output.
-type commandLine struct {
-	Start  *commandStart  `json:"start"`
-	Offset int64          `json:"offset"`
-	Stream string         `json:"stream"`
-	Data   []byte         `json:"data"`
-	End    *CommandResult `json:"end"`
-	Error  *Error         `json:"error"`
-}
-
-// commandStart is the state of a command when it was attached to.
-type commandStart struct {
-	Offset int64 `json:"offset"`
-}
-
 // read reads output through one connection, to the end of the command.
 func (cmd *Command) read(ctx context.Context, stdout, stderr io.Writer) (CommandResult, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -154,8 +139,8 @@ func deref(r *CommandResult) CommandResult {
 
 // handleLine handles a line. The result is that of the last one.
 func (cmd *Command) handleLine(ctx context.Context, text []byte, stdout, stderr io.Writer) (*CommandResult, error) {
-	var line commandLine
-	if err := json.Unmarshal(text, &line); err != nil {
+	line, err := cmd.lines.read(text)
+	if err != nil {
 		return nil, fmt.Errorf("read the output: %w", err)
 	}
 	switch {

@@ -65,6 +65,24 @@ var tenantCommands = []mutation{
 		new:  `query.Set("after", strconv.FormatInt(min(cmd.offset, 1), 10))`,
 	},
 	{
+		desc: "a line that is not JSON is read as output", test: "TestReadOutputLine",
+		file: "client/outputline.go",
+		old:  `if !found || bytes.IndexByte(encoded, '\r') >= 0 || bytes.IndexByte(encoded, '\n') >= 0 {`,
+		new:  `if !found {`,
+	},
+	{
+		desc: "a number that is not JSON is read as an offset", test: "TestReadOutputLine",
+		file: "client/outputline.go",
+		old:  `err != nil || strconv.FormatInt(offset, 10) != string(rest[:end])`,
+		new:  `err != nil`,
+	},
+	{
+		desc: "output that is not in base64 is cut", test: "TestReadOutputLine",
+		file: "client/outputline.go",
+		old:  `Data: r.data}, err == nil`,
+		new:  `Data: r.data}, true`,
+	},
+	{
 		desc: "the requests for commands of a claim have the bound of ports", test: "TestCommandCallBounds",
 		file: "access/access.go",
 		old:  `newSlots(ErrTooManyCalls, maxCommandCalls)`,
