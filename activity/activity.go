@@ -173,6 +173,7 @@ type Filter struct {
 	Tenant    string
 	Claim     string
 	Point     string
+	Actor     string
 	// MinPriority selects the events of this priority and above, and all events of
 	// Hostler, which come before those.
 	MinPriority int

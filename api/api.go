@@ -66,15 +66,15 @@ const (
 
 // API is the HTTP handler.
 type API struct {
-	o        Options
-	mux      *http.ServeMux
-	huma     huma.API
-	document []byte // of OpenAPI
-	handler  http.Handler
-	patterns []string        // of the mux
+	o          Options
+	mux        *http.ServeMux
+	huma       huma.API
+	document   []byte // of OpenAPI
+	handler    http.Handler
+	patterns   []string          // of the mux
 	rules      map[string]rule   // by pattern
 	operations map[string]string // their IDs, by pattern
-	closing  chan struct{}   // closed when streams must end
+	closing    chan struct{}     // closed when streams must end
 
 	closeOnce sync.Once
 	ready     readiness

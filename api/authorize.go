@@ -32,6 +32,7 @@ var authorizers = map[object]func(a *API, r *http.Request, roles []auth.Role) *P
 // authorizeServer refuses who does not act on the whole server: what is about it
 // names everyone's things.
 func authorizeServer(_ *API, r *http.Request, roles []auth.Role) *Problem {
+	markDenied(r.Context(), deniedScope)
 	return newProblem(r.Context(), Forbidden, "this needs the role "+auth.JoinRoles(roles)+" without limits of tenants and workloads")
 }
 
@@ -130,6 +131,9 @@ func (a *API) authorizeID(ctx context.Context, kind things, scope *activity.Scop
 		isOwn = isOwn && scope.Includes(o.tenant, o.workload, o.claim)
 	}
 	if !isOwn {
+		if err == nil {
+			markDenied(ctx, deniedScope)
+		}
 		return newProblem(ctx, kind.missing, kind.text+": "+quote(id))
 	}
 	return nil
@@ -190,5 +194,6 @@ func noWorkload(ctx context.Context, id string) error {
 }
 
 func errOthers(ctx context.Context) *Problem {
+	markDenied(ctx, deniedScope)
 	return newProblem(ctx, Forbidden, "the credential is for other tenants or workloads")
 }

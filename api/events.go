@@ -61,6 +61,7 @@ type EventFilter struct {
 	Tenant      string   `query:"tenant" maxLength:"200"`
 	Claim       string   `query:"claim" maxLength:"128"`
 	Point       string   `query:"point" maxLength:"64"`
+	Actor       string   `query:"actor" maxLength:"300"`
 	MinPriority int      `query:"min_priority" minimum:"0" maximum:"9" doc:"Of the events that tenants' programs published, those of this priority and above."`
 	Untrusted   string   `query:"untrusted" enum:"true,false" doc:"true: only events that tenants' programs published; false: only the others."`
 	Accept      string   `header:"Accept"`
@@ -85,7 +86,7 @@ func (in *EventFilter) format() string {
 }
 
 func (in *EventFilter) filter(ctx context.Context) (activity.Filter, error) {
-	f := activity.Filter{Workload: in.Workload, Container: in.Container, Tenant: in.Tenant, Claim: in.Claim, Point: in.Point, Scope: scopeOf(ctx)}
+	f := activity.Filter{Workload: in.Workload, Container: in.Container, Tenant: in.Tenant, Claim: in.Claim, Point: in.Point, Actor: in.Actor, Scope: scopeOf(ctx)}
 	if err := isKnownPoint(in.Point); err != nil {
 		return f, err
 	}

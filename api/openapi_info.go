@@ -75,6 +75,7 @@ var parameterDescriptions = map[string]string{
 	"claim":     "Only those of this claim.",
 	"tenant":    "Only those of this tenant.",
 	"hook":      "Only those of this hook.",
+	"actor":     "Only what this actor caused, such as key:NAME or system.",
 	"point":     "Only those about this hook point.",
 	"id":        "The id.",
 }

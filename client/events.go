@@ -106,6 +106,10 @@ type Event struct {
 	// that sent. Priority is nil for the other events.
 	Untrusted bool `json:"untrusted,omitempty"`
 	Priority  *int `json:"priority,omitempty"`
+	// Actor is who caused it, from where and with which request: key:NAME, system.
+	Actor   string `json:"actor,omitempty"`
+	Address string `json:"address,omitempty"`
+	Request string `json:"request,omitempty"`
 }
 
 // FollowedEvent is one line of a stream of events.
@@ -129,6 +133,7 @@ type EventFilter struct {
 	Tenant    string
 	Claim     string
 	Point     string
+	Actor     string
 	// Of the events that tenants' programs published: the lowest priority.
 	MinPriority int
 	Untrusted   *bool // only those that tenants' programs published, or only the others
@@ -144,7 +149,7 @@ type EventQuery struct {
 
 func (q EventQuery) values() url.Values {
 	v := values("type", joined(q.Types), "workload", q.Workload, "container", q.Container,
-		"tenant", q.Tenant, "claim", q.Claim, "point", q.Point, "after", q.After, "since", q.Since)
+		"tenant", q.Tenant, "claim", q.Claim, "point", q.Point, "actor", q.Actor, "after", q.After, "since", q.Since)
 	if q.MinPriority > 0 {
 		v.Set("min_priority", strconv.Itoa(q.MinPriority))
 	}

@@ -247,6 +247,7 @@ func matchesFilter(f activity.Filter, e activity.Event) bool {
 		{f.Tenant, e.Tenant},
 		{f.Claim, e.Claim},
 		{f.Point, e.Point},
+		{f.Actor, e.Actor},
 	} {
 		if field.want != "" && field.want != field.have {
 			return false

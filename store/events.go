@@ -131,6 +131,7 @@ func eventQuery(f activity.Filter, after int64, limit int) (string, []any) {
 	w.equal("tenant", f.Tenant)
 	w.equal("workload", f.Workload)
 	w.equal("point", f.Point)
+	w.equal("actor", f.Actor)
 	w.scope(f.Scope, "claim")
 	if len(f.Types) > 0 {
 		var anyOf []string

@@ -25,6 +25,7 @@ func newEventsCmd() *cobra.Command {
 	var follow bool
 	var untrusted string
 	var minPriority int
+	var actor string
 	cmd := &cobra.Command{
 		Use:   "events",
 		Short: "Show the event log, and follow it with -f",
@@ -44,7 +45,7 @@ untrusted.`,
 			}
 			q.EventFilter = client.EventFilter{
 				Types: typedAs[client.EventType](types), Workload: f.workload, Container: f.container,
-				Tenant: f.tenant, Claim: f.claim, Point: f.point, MinPriority: minPriority,
+				Tenant: f.tenant, Claim: f.claim, Point: f.point, MinPriority: minPriority, Actor: actor,
 			}
 			switch untrusted {
 			case "true", "false":
@@ -65,6 +66,7 @@ untrusted.`,
 	cmd.Flags().StringVar(&q.After, "after", "", "events after this sequence number; 0 for all")
 	cmd.Flags().StringVar(&q.Since, "since", "", "events since a time (RFC 3339) or a duration ago, such as 10m")
 	cmd.Flags().StringSliceVar(&types, "type", nil, "only events of these types, or about these objects: hook.failed, claim, agent.*")
+	cmd.Flags().StringVar(&actor, "actor", "", "only what this actor caused, such as key:NAME or system")
 	cmd.Flags().IntVar(&minPriority, "min-priority", 0, "of the events that tenants' programs published, those of this priority and above")
 	cmd.Flags().StringVar(&untrusted, "untrusted", "", "true: only events that tenants' programs published; false: only the others")
 	f.flags(cmd, "workload", "tenant", "container", "claim", "point")
@@ -104,6 +106,10 @@ var colors = map[string]string{
 	"completed": green, "activated": green,
 }
 
+// ownActors are actors that are not shown: what Hostler does by itself, and a server
+// without credentials.
+var ownActors = map[string]bool{"system": true, "local": true}
+
 func (r *remote) printEvent(w io.Writer, e client.FollowedEvent) error {
 	safe := sanitizeFor(w, isTerminal(w))
 	switch r.output {
@@ -121,6 +127,9 @@ func (r *remote) printEvent(w io.Writer, e client.FollowedEvent) error {
 	message := oneLine(e.Message)
 	if e.Untrusted {
 		message += " [untrusted] " + oneLine(string(e.Data))
+	}
+	if e.Actor != "" && !ownActors[e.Actor] {
+		message += " (" + oneLine(e.Actor) + ")"
 	}
 	_, err := fmt.Fprintf(w, "%6d  %s  %s  %-30s  %s\n", e.Seq, timestamp(e.Time), kind, sanitize(about), message)
 	return err

@@ -150,6 +150,7 @@ func (s *server) serve(ctx context.Context, c serveConfig, listener *listeners, 
 	g.Go(func() error { return s.schedule.RunResumes(gctx) })
 	g.Go(func() error { return s.waits.Run(gctx) })
 	g.Go(func() error { return s.uses.Run(gctx) })
+	g.Go(func() error { return s.denials.Run(gctx) })
 	g.Go(func() error { return s.lead(gctx, c) })
 	listener.run(gctx, g, server)
 	g.Go(func() error {
@@ -255,7 +256,7 @@ func (s *server) apiOptions(keys *api.Keys, data string) api.Options {
 		Claimer: countedClaims{s.claims, s.metrics}, Releaser: countedReleases{s.releases, s.metrics},
 		Claims: s.db, State: s.claims, Doctor: s.doctor(data), Events: s.db, Runs: s.db,
 		Deliveries: s.delivery, Publisher: s.publish, DryRuns: s.dryRuns, Memory: s.memory, Waits: s.waits,
-		Access: s.access, Files: s.access, Ports: s.access, PortDomain: s.ports,
+		Access: s.access, Files: s.access, Ports: s.access, PortDomain: s.ports, Denials: s.denials,
 		// A caller retries: another server answers, or this one after its restart.
 		StorageUnavailable: []error{store.ErrUnavailable, store.ErrLocked, store.ErrDiskFull, membership.ErrFenced, store.ErrClosed, errStopped},
 		Ready: func(ctx context.Context) error {

@@ -18,6 +18,7 @@ import (
 	"github.com/hostler/hostler/access"
 	"github.com/hostler/hostler/api"
 	"github.com/hostler/hostler/auth/attempts"
+	"github.com/hostler/hostler/auth/audit"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/delivery"
 	"github.com/hostler/hostler/hooks"
@@ -62,6 +63,7 @@ type server struct {
 	access   *access.Service
 	ports    api.PortDomain
 	uses     *access.Recorder
+	denials  *audit.Recorder
 	memory   *memory.Service
 	metrics  *metrics
 	attempts *attempts.Limiter  // nil without credentials
@@ -187,6 +189,7 @@ func executors(rt runtime.Runtime, requests *request.Executor, handler func(clai
 func assemble(db *store.DB, rt backend, sinks *snapshot.Sinks, requests *request.Executor, maxWait time.Duration, log *slog.Logger) *server {
 	s := &server{db: db, rt: rt, sinks: sinks, requests: requests, log: log}
 	s.metrics = newMetrics(db)
+	s.denials = audit.NewRecorder(db, log)
 	actions := executors(rt, requests, func(claim, container string) runtime.RequestHandler {
 		return s.inside.OfHook(claim, container)
 	}, log)

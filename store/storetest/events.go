@@ -19,7 +19,7 @@ func eventFilters(t *testing.T, s Store) {
 	from := int64(0)
 	for range 2 {
 		require.NoError(t, s.Append(ctx,
-			activity.Event{Type: activity.HookStarted, Workload: "a", Container: "k", Claim: "c", Tenant: "t", Point: "p", Message: "1"},
+			activity.Event{Type: activity.HookStarted, Workload: "a", Container: "k", Claim: "c", Tenant: "t", Point: "p", Actor: "key:x", Message: "1"},
 			activity.Event{Type: activity.HookFailed, Workload: "a", Message: "2"},
 			activity.Event{Type: activity.ClaimFailed, Workload: "b", Claim: "c", Message: "3"},
 		))
@@ -37,6 +37,7 @@ func eventFilters(t *testing.T, s Store) {
 			"tenant":    {activity.Filter{Tenant: "t"}, "1"},
 			"claim":     {activity.Filter{Claim: "c"}, "13"},
 			"point":     {activity.Filter{Point: "p"}, "1"},
+			"actor":     {activity.Filter{Actor: "key:x"}, "1"},
 			"all match": {activity.Filter{Claim: "c", Workload: "b", Types: []activity.Type{"claim"}}, "3"},
 		} {
 			got := ""
