@@ -37,7 +37,7 @@ var operationsOf = map[string]string{
 	"list file": "get-file", "get event": "events", "list event": "events", "get log": "container-logs",
 	"get metric": "metrics", "create claim": "claim", "create wait": "wait", "create event": "publish-event",
 	"create command": "exec", "apply binding": "put-binding", "delete container": "destroy-container",
-	"release claim": "release", "touch claim": "touch", "sync claim": "sync", "signal wait": "signal", "list memory": "list-memory",
+	"release claim": "release", "touch claim": "touch", "sync claim": "sync", "signal wait": "signal",
 	"list delivery": "list-deliveries", "run doctor": "doctor",
 }
 
