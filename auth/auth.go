@@ -98,6 +98,7 @@ type Principal struct {
 	Name    string // for people: of the key, the certificate, the user
 	Grants  []Grant
 	Expires time.Time // zero: never
+	Origin  any       // what the Authenticator that made it knows it by
 }
 
 // WithoutCredentials is the principal of a client that reaches a server without

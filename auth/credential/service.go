@@ -60,5 +60,5 @@ func (s *Service) IsOpen() bool       { return false }
 func (s *Service) Authenticate(ctx context.Context, r auth.Request) (*auth.Principal, error) {
 	return nil, errors.ErrUnsupported
 }
-func (s *Service) IsCredential(ctx context.Context, text string) bool               { return false }
+func (s *Service) IsCredential(ctx context.Context, text string) bool            { return false }
 func (s *Service) Follow(p *auth.Principal, end func(cause error)) (stop func()) { return func() {} }

@@ -27,15 +27,16 @@ type Store interface {
 // KeyStore is the part of a Store for keys.
 type KeyStore interface {
 	// AddKey adds a key. ErrExists reports that another has its name, ErrInvalid that
-	// there are MaxKeys, ErrFirst that the condition does not hold.
+	// there are MaxKeys, or the condition's error that it
+	// does not hold.
 	AddKey(ctx context.Context, k Record, c Condition, events ...activity.Event) (Record, error)
 	// RevokeKey records that a key is revoked. One that is revoked remains as it is,
 	// without an event. ErrNotFound reports that there is no such key.
 	RevokeKey(ctx context.Context, name string, events ...activity.Event) (Record, error)
 	// StoredKeys returns the keys in the order of their names.
 	StoredKeys(ctx context.Context) ([]Key, error)
-	// RecordUses records when keys were last used, by their names.
-	RecordUses(ctx context.Context, uses map[string]time.Time) error
+	// RecordKeyUses records when keys were last used, by their names.
+	RecordKeyUses(ctx context.Context, uses map[string]time.Time) error
 	// PruneKeys removes the keys that were revoked or have expired before a time.
 	PruneKeys(ctx context.Context, before time.Time) error
 }
@@ -43,7 +44,7 @@ type KeyStore interface {
 // BindingStore is the part of a Store for bindings.
 type BindingStore interface {
 	// PutBinding adds or replaces a binding. ErrInvalid reports that there are
-	// MaxBindings, ErrFirst that the condition does not hold.
+	// MaxBindings, or the condition's error that it does not hold.
 	PutBinding(ctx context.Context, b Binding, c Condition, events ...activity.Event) (created bool, err error)
 	// DeleteBinding removes a binding, or returns ErrNotFound.
 	DeleteBinding(ctx context.Context, name string, events ...activity.Event) error
@@ -66,14 +67,13 @@ type Credentials struct {
 // Condition is what must hold for a credential to be added.
 type Condition int
 
-// The conditions. A binding of tokens is an operator's only where the server
-// verifies tokens.
+// The conditions.
 const (
 	// Always is no condition.
 	Always Condition = iota
-	// OperatorExists requires a live operator's key, or such a binding.
+	// OperatorExists requires a live operator's key or binding, else ErrFirst.
 	OperatorExists
-	// NoOperatorExists requires that there is neither.
+	// NoOperatorExists requires that there is neither, else ErrInvalid.
 	NoOperatorExists
 )
 
