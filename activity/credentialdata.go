@@ -28,7 +28,6 @@ type (
 	// BindingAppliedData is the data of BindingApplied.
 	BindingAppliedData struct {
 		Binding string `json:"binding" doc:"The binding's name."`
-		Created bool   `json:"created" doc:"Whether there was none of that name."`
 		Kind    string `json:"kind" doc:"oidc, cert or unix."`
 		Role    string `json:"role"`
 	}
