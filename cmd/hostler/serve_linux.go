@@ -93,12 +93,12 @@ func newLogger(w io.Writer, c serveConfig) *slog.Logger {
 
 // serve runs a server until ctx ends.
 func serve(ctx context.Context, c serveConfig, log *slog.Logger) error {
-	listener, err := net.Listen("tcp", c.listen)
+	listener, err := listen(c, log)
 	if err != nil {
-		return fmt.Errorf("listen: %w; choose another address with --listen", err)
+		return err
 	}
 	defer listener.Close()
-	keys, err := keysFor(c, listener.Addr(), log)
+	keys, err := keysFor(c, listener.tcp.Addr(), log)
 	if err != nil {
 		return err
 	}
@@ -126,8 +126,9 @@ func keysFor(c serveConfig, addr net.Addr, log *slog.Logger) (*api.Keys, error) 
 
 // serve runs the loops and the API until ctx ends, and then stops in order: new
 // requests, requests in progress, pending claims and releases, the loops.
-func (s *server) serve(ctx context.Context, c serveConfig, listener net.Listener, keys *api.Keys) error {
+func (s *server) serve(ctx context.Context, c serveConfig, listener *listeners, keys *api.Keys) error {
 	defer listener.Close() // for a return before Serve, which closes it too
+	s.listener = listener
 	handler := api.New(s.apiOptions(keys, c.data))
 	s.inside = s.insideRequests(handler)
 	if !s.db.IsShared() {
@@ -139,7 +140,7 @@ func (s *server) serve(ctx context.Context, c serveConfig, listener net.Listener
 	stopRenewing := s.renewLease(ctx)
 	loops, stopLoops := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopLoops()
-	server := api.NewServer(handler, s.log)
+	server := listener.newServer(handler, s.log)
 	stopping := make(chan struct{})
 
 	g, gctx := errgroup.WithContext(loops)
@@ -150,12 +151,7 @@ func (s *server) serve(ctx context.Context, c serveConfig, listener net.Listener
 	g.Go(func() error { return s.waits.Run(gctx) })
 	g.Go(func() error { return s.uses.Run(gctx) })
 	g.Go(func() error { return s.lead(gctx, c) })
-	g.Go(func() error {
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			return fmt.Errorf("serve the API: %w", err)
-		}
-		return nil
-	})
+	listener.run(gctx, g, server)
 	g.Go(func() error {
 		defer stopLoops()
 		select {
@@ -165,7 +161,7 @@ func (s *server) serve(ctx context.Context, c serveConfig, listener net.Listener
 		close(stopping)
 		return s.stopAPI(context.WithoutCancel(ctx), handler, server)
 	})
-	s.log.Info("serving", "address", "http://"+listener.Addr().String(), "data", c.data, "version", version())
+	s.log.Info("serving", "address", listener.url(), "data", c.data, "version", version())
 	err := s.awaitStopped(g, stopping)
 	stopRenewing()
 	if s.member != nil {
@@ -252,7 +248,7 @@ func (s *server) awaitStopped(g *errgroup.Group, stopping <-chan struct{}) error
 func (s *server) apiOptions(keys *api.Keys, data string) api.Options {
 	var accepted auth.Authenticator
 	if keys != nil {
-		accepted = keys
+		accepted = s.limited(keys)
 	}
 	return api.Options{
 		Workloads: s.pools, Pools: s.pools, Containers: s.pools,

@@ -17,6 +17,7 @@ import (
 
 	"github.com/hostler/hostler/access"
 	"github.com/hostler/hostler/api"
+	"github.com/hostler/hostler/auth/attempts"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/delivery"
 	"github.com/hostler/hostler/hooks"
@@ -63,6 +64,8 @@ type server struct {
 	uses     *access.Recorder
 	memory   *memory.Service
 	metrics  *metrics
+	attempts *attempts.Limiter  // nil without credentials
+	listener *listeners         // set before the API is served
 	member   *membership.Member // nil without a shared database
 	log      *slog.Logger
 }

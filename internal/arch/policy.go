@@ -10,6 +10,7 @@ var layers = []layer{
 	// What the rest speaks of.
 	{"activity", nil},
 	{"auth", []string{"activity"}},
+	{"auth/attempts", []string{"auth"}},
 	{"auth/credential", []string{"activity", "auth", "internal/regular"}},
 	{"runtime", nil},
 	{"internal/flow", nil},
@@ -52,6 +53,9 @@ var layers = []layer{
 	{"claim", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "snapshot", "pool", "internal/flow", "internal/transition", "internal/singleflight", "internal/dispatch"}},
 	{"release", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "pool", "claim", "internal/flow", "internal/singleflight", "internal/dispatch", "internal/backoff"}},
 	{"release/schedule", []string{"runtime", "workload", "pool", "claim", "release", "internal/backoff", "internal/workqueue"}},
+
+	// What accepts connections. It knows how a credential ends.
+	{"transport", []string{"auth"}},
 
 	// What tenants keep. It knows nothing of the rest.
 	{"memory", []string{"internal/jsonvalue"}},
