@@ -199,6 +199,7 @@ var errorCodes = []struct {
 	{credential.ErrExists, KeyExists},
 	{credential.ErrFirst, FirstCredential},
 	{credential.ErrFromFile, CredentialInFile},
+	{credential.ErrForbidden, Forbidden},
 	{credential.ErrInvalid, InvalidRequest},
 	{wait.ErrNotFound, WaitNotFound},
 	{wait.ErrInvalid, InvalidRequest},
