@@ -30,9 +30,13 @@ type Client struct {
 	http *http.Client
 }
 
-// New returns a client of the server at base, such as http://127.0.0.1:8700.
-// The key may be empty.
+// New returns a client of the server at base, such as http://127.0.0.1:8700, or
+// unix:/run/hostler.sock for the one that listens on that Unix socket. The key may
+// be empty.
 func New(base, key string) (*Client, error) {
+	if socket, ok := strings.CutPrefix(base, "unix:"); ok && socket != "" {
+		return &Client{base: unixBase, key: key, http: overUnix(strings.TrimPrefix(socket, "//"))}, nil
+	}
 	u, err := url.Parse(base)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
 		return nil, fmt.Errorf("read the server's address %q: it is written like http://127.0.0.1:8700", base)

@@ -24,6 +24,7 @@ that has no credential and listens on a loopback address, or one whose Unix sock
 or of one that has not run: a server that listens on other addresses than loopback
 does not start without a credential.`,
 		Example: `  hostler key bootstrap > operator.key
+  hostler key bootstrap --server unix:/run/hostler/hostler.sock > operator.key
   hostler key bootstrap --data /var/lib/hostler > operator.key`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
