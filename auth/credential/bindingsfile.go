@@ -44,6 +44,9 @@ func parseBindings(content []byte) ([]Binding, error) {
 	if err := strict.Decode(&list); err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
+	if len(list) != len(nodes) {
+		return nil, errors.New("an item of the list is empty")
+	}
 	if len(list) > MaxBindings {
 		return nil, fmt.Errorf("the file has more than %d bindings", MaxBindings)
 	}

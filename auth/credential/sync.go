@@ -58,10 +58,10 @@ func (s *Service) refresh(ctx context.Context, isNewKey bool) error {
 	case <-timeout.C:
 		return errBusy
 	}
-	if s.readAt.Load() >= asked {
+	if s.readAt.Load() > asked { // it began after the call
 		return nil
 	}
-	if s.failedAt >= asked {
+	if s.failedAt > asked {
 		return errBusy
 	}
 	if isNewKey {
