@@ -80,7 +80,7 @@ func (g Grant) selectors() []activity.Selector {
 	var all []activity.Selector
 	for _, tenant := range orAll(g.Tenants) {
 		for _, workload := range orAll(g.Workloads) {
-			all = append(all, activity.Selector{Tenant: tenant, Workload: workload, Claim: g.Claim})
+			all = append(all, activity.Selector{Tenant: tenant, Workload: workload, Claim: g.Claim, Owned: g.Role == Tenant})
 		}
 	}
 	return all

@@ -254,7 +254,7 @@ func (b containers) Containers(_ context.Context, f pool.ContainerFilter) ([]poo
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return firstMatching(b.Backend.Containers, f.Limit, func(c pool.Container) bool {
-		return c.ID > f.After && matchesField(f.Workload, c.Workload) && matchesField(f.Tenant, c.Tenant) &&
+		return c.ID > f.After && matchesField(f.Workload, c.Workload) && matchesField(f.Tenant, c.Tenant) && f.Scope.Includes(c.Tenant, c.Workload, c.Claim) &&
 			(len(f.States) == 0 && c.State != pool.Destroyed || slices.Contains(f.States, c.State))
 	}), b.Errors["containers"]
 }

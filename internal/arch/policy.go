@@ -40,7 +40,7 @@ var layers = []layer{
 	// What Hostler does, each on top of the one before.
 	{"hooks/variables", nil},
 	{"hooks/lint", nil},
-	{"hooks", []string{"runtime", "hooks/variables"}},
+	{"hooks", []string{"activity", "runtime", "hooks/variables"}},
 	{"hooks/runner", []string{"runtime", "hooks", "hooks/variables", "workload", "internal/flow", "internal/backoff"}},
 	{"hooks/request", []string{"hooks", "hooks/runner", "hooks/variables", "internal/regular"}},
 	{"hooks/request/googleauth", []string{"hooks/request"}},

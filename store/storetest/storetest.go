@@ -198,6 +198,8 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"hook of a wait starts in no other claim", waitRuns},
 		{"wait is recorded as it is", waitRoundTrip},
 		{"retention keeps waits of live claims", pruneWaits},
+		{"lists have what a scope includes", scopes},
+		{"events of a container that is not wiped are its claim's", eventsOfUnwiped},
 		{"close finishes queued changes", closeFinishesQueued},
 	} {
 		t.Run(c.name, func(t *testing.T) {
