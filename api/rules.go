@@ -132,6 +132,21 @@ var rules = map[string]rule{
 	"follow-events": {everyone, onList},
 	"publish-event": {tenants, onNamed},
 
+	"create-key": {operators, onServer},
+	"list-keys":  {operators, onServer},
+	"get-key":    {operators, onServer},
+	"revoke-key": {operators, onServer},
+
+	"create-token": {tenants, onNamed},
+
+	"list-bindings":  {operators, onServer},
+	"get-binding":    {operators, onServer},
+	"put-binding":    {operators, onServer},
+	"delete-binding": {operators, onServer},
+
+	"whoami": {on: onAny},
+	"can-i":  {on: onAny},
+
 	"doctor":  {viewers, onServer},
 	"healthz": {on: onPublic},
 	"readyz":  {on: onPublic},

@@ -78,6 +78,12 @@ const (
 	EventRequestCompleted    EventType = "request.completed"
 
 	EventAgentActivityChanged EventType = "agent.activity_changed"
+
+	EventKeyCreated     EventType = "key.created"
+	EventKeyRevoked     EventType = "key.revoked"
+	EventTokenCreated   EventType = "token.created"
+	EventBindingApplied EventType = "binding.applied"
+	EventBindingDeleted EventType = "binding.deleted"
 )
 
 // LogTruncated is the type of a line of a stream that stands for events that

@@ -36,6 +36,8 @@ type Doctor struct {
 	// not accepted lately. Nil: there is nothing to examine.
 	Listeners   func() []string
 	Credentials func() CredentialFailures
+	// CredentialProblems returns what is wrong with the sources of keys and bindings.
+	CredentialProblems func() []string
 }
 
 // Engine is what runs the containers.
@@ -79,6 +81,7 @@ var componentChecks = []check{
 	{"database", (*examination).database},
 	{"tls_files", (*examination).listeners},
 	{"failed_credentials", (*examination).credentials},
+	{"credential_sources", (*examination).credentialSources},
 }
 
 // recordChecks compare the records with the engine and with time limits.

@@ -16,6 +16,6 @@ func (s *server) doctor(data string) *doctor.Doctor {
 		},
 		Disk:        func() (doctor.Disk, error) { return diskSpace(data) },
 		Listeners:   func() []string { return s.listener.problems() },
-		Credentials: s.credentialFailures,
+		Credentials: s.credentialFailures, CredentialProblems: s.credentialProblems,
 	}
 }

@@ -25,7 +25,7 @@ type remote struct {
 // flags adds the flags that all client commands share.
 func (r *remote) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&r.server, "server", "", "address of the server (default $HOSTLER_SERVER, else "+defaultServer+")")
+	f.StringVar(&r.server, "server", "", "address of the server, or unix:PATH of its Unix socket (default $HOSTLER_SERVER, else "+defaultServer+")")
 	f.StringVar(&r.keyFile, "api-key-file", "", "file with the API key (default $HOSTLER_API_KEY_FILE; the key itself may be in $HOSTLER_API_KEY)")
 	r.outputFlag(cmd)
 }

@@ -48,6 +48,11 @@ it at the release, and records every event.
 		newGroupCmd("event", "Publish events", newPublishCmd()),
 		newActivityCmd(),
 		newLogsCmd(),
+		newKeyCmd(),
+		newTokenCmd(),
+		newBindingCmd(),
+		newWhoAmICmd(),
+		newCanICmd(),
 		newDoctorCmd(),
 		newVersionCmd(),
 	)
