@@ -170,7 +170,7 @@ func TestUnixSocket(t *testing.T) {
 		return hostler(t, []string{"HOSTLER_SERVER=unix:" + s.socket, "HOSTLER_API_KEY=" + key}, "", "get", "pools")
 	}
 	require.Zero(t, cli(operatorKey).code)
-	require.NotZero(t, cli("").code, "a server with keys has bindings for users")
+	require.NotZero(t, cli("a-key-that-nothing-accepts").code)
 
 	local := &http.Client{Transport: unixTransport(s.socket)}
 	for site, want := range map[string]int{"cross-site": http.StatusForbidden, "same-origin": http.StatusNotFound} {
