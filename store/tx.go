@@ -45,7 +45,7 @@ type session interface {
 
 // How queries lock the rows that they return until the end of the transaction.
 // A change locks in this order, so that no two deadlock: cursor, delivery,
-// workload, claim, wait, container, command, memory, log. SQLite makes one change at a time and needs no locks.
+// workload, claim, wait, container, command, memory, credentials, log. SQLite makes one change at a time and needs no locks.
 const (
 	// forUpdate waits for other transactions that change the row, and then sees
 	// the result.

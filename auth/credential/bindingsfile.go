@@ -35,7 +35,7 @@ func parseBindings(content []byte) ([]Binding, error) {
 	if err := d.Decode(&nodes); err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
-	if d.Decode(new(yaml.Node)) != io.EOF {
+	if !errors.Is(d.Decode(new(yaml.Node)), io.EOF) {
 		return nil, errors.New("the file has more than one document")
 	}
 	strict := yaml.NewDecoder(bytes.NewReader(content))

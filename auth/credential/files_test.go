@@ -90,7 +90,7 @@ func TestFollowedKeyFile(t *testing.T) {
 		run(t, s)
 		kept, gone := follow(t, s, mustBe(t, s, fileKey+"a")), follow(t, s, mustBe(t, s, fileKey+"b"))
 		mount("2", "a:"+fileKey+"a\nc:"+fileKey+"c role=viewer\n")
-		time.Sleep(2 * time.Second)
+		pass(2 * time.Second)
 		refused(t, s, fileKey+"b", auth.ErrInvalidCredential)
 		mustEnd(t, gone, auth.ErrRevoked, 0)
 		mustLast(t, kept)
@@ -98,7 +98,7 @@ func TestFollowedKeyFile(t *testing.T) {
 
 		changed := follow(t, s, mustBe(t, s, fileKey+"c"))
 		require.NoError(t, os.WriteFile(path, []byte("a:"+fileKey+"a\nc:"+fileKey+"c role=author workload=*\n"), 0o600))
-		time.Sleep(2 * time.Second)
+		pass(2 * time.Second)
 		mustEnd(t, changed, auth.ErrRevoked, 0)
 		require.True(t, mustBe(t, s, fileKey+"c").Has(auth.Author))
 
@@ -110,13 +110,13 @@ func TestFollowedKeyFile(t *testing.T) {
 			func() error { return os.Mkdir(path, 0o700) },
 		} {
 			require.NoError(t, breakIt())
-			time.Sleep(2 * time.Second)
+			pass(2 * time.Second)
 			mustBe(t, s, fileKey+"a")
 			require.Len(t, s.Problems(), 1)
 		}
 		require.NoError(t, os.Remove(path))
 		require.NoError(t, os.WriteFile(path, []byte("d:"+fileKey+"d\n"), 0o600))
-		time.Sleep(2 * time.Second)
+		pass(2 * time.Second)
 		mustBe(t, s, fileKey+"d")
 		refused(t, s, fileKey+"a", auth.ErrInvalidCredential)
 		mustEnd(t, kept, auth.ErrRevoked, 0)

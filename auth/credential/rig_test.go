@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -78,6 +79,12 @@ func run(t *testing.T, s *credential.Service) (stop func()) {
 	}
 	t.Cleanup(stop)
 	return stop
+}
+
+// pass lets time pass in a bubble, with all that is due by then.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
 }
 
 var operator = []auth.Grant{{Role: auth.Operator}}

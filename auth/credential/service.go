@@ -146,7 +146,10 @@ func (s *Service) Run(ctx context.Context) error {
 	group.Go(func() error {
 		return every(ctx, useInterval, func() { s.writeUses(ctx) })
 	})
-	group.Go(func() error { return every(ctx, pruneInterval, func() { s.prune(ctx) }) })
+	group.Go(func() error {
+		s.prune(ctx) // a server that is restarted often prunes too
+		return every(ctx, pruneInterval, func() { s.prune(ctx) })
+	})
 	err := group.Wait()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWriteTimeout)
 	defer cancel()
