@@ -140,8 +140,8 @@ func scopedList[T any](t *testing.T, name string, scope *activity.Scope, list fu
 	require.ElementsMatch(t, want, got, "%s of %.300v", name, scope)
 }
 
-// eventsOfUnwiped: until a container is wiped, its record has its last tenant. What
-// happens with it meanwhile is not that tenant's.
+// eventsOfUnwiped: until a container is wiped, its record has its last tenant. The
+// events of its claim are not that tenant's.
 func eventsOfUnwiped(t *testing.T, s Store) {
 	addIdleContainer(t, s, rev, "ann")
 	c := addActiveClaim(t, s, "bob")
