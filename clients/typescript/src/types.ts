@@ -174,8 +174,8 @@ export interface ClaimReleasingData {
 }
 
 export interface ClaimRequest {
-  /** The tenant's name; a repeated request for the same tenant returns the same claim. */
-  tenant: string;
+  /** The tenant's name, by default that of the credential; a repeated request for the same tenant returns the same claim. */
+  tenant?: string;
   /** How long to wait for a container, at most 5m. Default: not at all when every container is in use, and up to 2m for one that is being created. */
   wait?: string | number;
   /** The workload's id. */
@@ -432,6 +432,10 @@ export interface EngineInfo {
 }
 
 export interface Event {
+  /** Who caused it: key:NAME, token:MAKER#TENANT, oidc:ISSUER#SUBJECT, cert:NAME, unix:UID, claim:ID for a program in a container, link, local or system. */
+  actor?: string;
+  /** The address of the client that caused it. Tenants do not see those of others. */
+  address?: string;
   claim?: string;
   container?: string;
   /** Details, by type. */
@@ -444,6 +448,8 @@ export interface Event {
   point?: "pre_start" | "post_start" | "post_create" | "post_claim" | "wait_start" | "wait_signal" | "wait_timeout" | "pre_release" | "pre_destroy" | (string & {});
   /** Of an event that a tenant's program published: 9 is critical, 8 about its lifecycle, 7 about its state, 6 and lower are measurements. */
   priority?: number;
+  /** The id of the request that caused it. */
+  request?: string;
   /** The hook run that it is about. */
   run?: string;
   /** Place in the log, growing; resume after it. */
@@ -556,6 +562,10 @@ export interface Finding {
 }
 
 export interface FollowedEvent {
+  /** Who caused it: key:NAME, token:MAKER#TENANT, oidc:ISSUER#SUBJECT, cert:NAME, unix:UID, claim:ID for a program in a container, link, local or system. */
+  actor?: string;
+  /** The address of the client that caused it. Tenants do not see those of others. */
+  address?: string;
   claim?: string;
   container?: string;
   /** Details, by type. */
@@ -570,6 +580,8 @@ export interface FollowedEvent {
   point?: "pre_start" | "post_start" | "post_create" | "post_claim" | "wait_start" | "wait_signal" | "wait_timeout" | "pre_release" | "pre_destroy" | (string & {});
   /** Of an event that a tenant's program published: 9 is critical, 8 about its lifecycle, 7 about its state, 6 and lower are measurements. */
   priority?: number;
+  /** The id of the request that caused it. */
+  request?: string;
   /** The hook run that it is about. */
   run?: string;
   /** Place in the log, growing; resume after it. */
