@@ -90,7 +90,16 @@ var (
 	}}
 	containers = things{ContainerNotFound, "no such container", pool.ErrContainerNotFound, func(ctx context.Context, a *API, id string) ([]owner, error) {
 		c, err := a.o.Containers.Container(ctx, id)
-		return []owner{{c.Tenant, c.Workload, c.Claim}}, err
+		all := []owner{{c.Tenant, c.Workload, c.Claim}}
+		if err != nil || c.Claim == "" {
+			return all, err
+		}
+		// Until it is wiped, its record has the tenant before that of its claim.
+		k, err := a.o.Claims.Claim(ctx, c.Claim)
+		if errors.Is(err, claim.ErrClaimNotFound) {
+			return all, nil
+		}
+		return append(all, owner{k.Tenant, k.Workload, k.ID}), err
 	}}
 	runs = things{RunNotFound, "no such hook run", errRunNotFound, func(ctx context.Context, a *API, id string) (all []owner, err error) {
 		attempts, err := a.o.Runs.Run(ctx, id)

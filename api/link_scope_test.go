@@ -8,7 +8,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/api"
+	"github.com/hostler/hostler/api/apitest"
+	"github.com/hostler/hostler/auth"
 	"github.com/hostler/hostler/claim"
 )
 
@@ -73,6 +76,32 @@ func TestTenantOfClaimIsTheCredentials(t *testing.T) {
 		got := request(t, url, "POST /v1/claims", c.body, "X-API-Key: "+c.key)
 		require.Equal(t, c.status, got.status, "%s %s: %s", c.key, c.body, got.text)
 		require.Contains(t, got.text, c.text)
+	}
+}
+
+// A viewer that is limited to tenants or workloads sees nothing of others, and nothing
+// of the server as a whole.
+func TestLimitedViewer(t *testing.T) {
+	for name, g := range map[string]auth.Grant{
+		"tenant":   {Role: auth.Viewer, Tenants: []activity.Pattern{activity.Exactly("alice")}},
+		"workload": {Role: auth.Viewer, Workloads: []activity.Pattern{activity.Exactly("web")}},
+	} {
+		a, b := newTestAuth(), apitest.New()
+		a.principals["viewer"].Grants = []auth.Grant{g}
+		url := startServer(t, b, func(o *api.Options) { o.Auth = a })
+		seedAccess(b)
+		others := map[string]string{"tenant": foreign, "workload": elseID}[name]
+		for _, list := range []string{"claims", "containers", "hook-runs", "waits", "deliveries", "events"} {
+			text := request(t, url, "GET /v1/"+list, "", "X-API-Key: viewer").text
+			require.Contains(t, text, own, "%s %s", name, list)
+			require.NotContains(t, text, others, "%s %s", name, list)
+		}
+		for route, status := range map[string]int{
+			"doctor": 403, "workloads/else": 403, "pools/else": 403, "claims/claim-" + others: 404, "containers/box-" + others: 404,
+			"hook-runs/run-" + others: 404, "deliveries/delivery-" + others: 404, "claims/claim-" + own: 200, "containers/box-" + own: 200,
+		} {
+			require.Equal(t, status, request(t, url, "GET /v1/"+route, "", "X-API-Key: viewer").status, "%s %s", name, route)
+		}
 	}
 }
 

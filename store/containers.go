@@ -233,11 +233,18 @@ func (db *DB) Containers(ctx context.Context, f pool.ContainerFilter) ([]pool.Co
 	return queryAll(ctx, db, "containers", query, args, scanContainer)
 }
 
+// ownCondition leaves out containers that another tenant's claim has, and that are
+// not wiped yet.
+const ownCondition = `(claim = '' OR EXISTS (SELECT 1 FROM claims WHERE claims.id = containers.claim AND claims.tenant = containers.tenant))`
+
 func containerQuery(f pool.ContainerFilter) (string, []any) {
 	var w where
 	w.equal("workload", f.Workload)
 	w.equal("tenant", f.Tenant)
 	w.scope(f.Scope, "claim")
+	if f.Scope != nil && slices.ContainsFunc(*f.Scope, func(s activity.Selector) bool { return s.Tenant != activity.Anything }) {
+		w.add(ownCondition)
+	}
 	if len(f.States) > 0 {
 		oneOf(&w, "state", f.States)
 	}

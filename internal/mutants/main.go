@@ -78,6 +78,7 @@ var groups = []group{
 	{"Gates and guards", gateRows},
 	{"Commands of tenants", slices.Concat(tenantCommands, shimCommands, tenantLimits)},
 	{"Clients in other languages", clients},
+	{"Who may do what", scopeRows},
 }
 
 func main() {

@@ -140,8 +140,8 @@ func scopedList[T any](t *testing.T, name string, scope *activity.Scope, list fu
 	require.ElementsMatch(t, want, got, "%s of %.300v", name, scope)
 }
 
-// eventsOfUnwiped: until a container is wiped, its record has its last tenant. What
-// happens with it meanwhile is not that tenant's.
+// eventsOfUnwiped: until a container is wiped, its record has its last tenant. The
+// events of its claim are not that tenant's.
 func eventsOfUnwiped(t *testing.T, s Store) {
 	addIdleContainer(t, s, rev, "ann")
 	c := addActiveClaim(t, s, "bob")
@@ -149,6 +149,11 @@ func eventsOfUnwiped(t *testing.T, s Store) {
 	k := mustUpdateContainer(t, s, pool.Note(c.Container, pool.Claimed, func(k *pool.Container) { k.Health = pool.Unhealthy },
 		activity.Event{Type: activity.ContainerUnhealthy}))
 	require.Equal(t, "ann", k.Tenant)
+	for tenant, want := range map[activity.Pattern]int{activity.Exactly("ann"): 0, activity.Exactly("bob"): 0, activity.Anything: 1} {
+		found, err := s.Containers(t.Context(), pool.ContainerFilter{Scope: &activity.Scope{{Tenant: tenant, Workload: activity.Anything, Owned: true}}})
+		require.NoError(t, err)
+		require.Len(t, found, want, tenant)
+	}
 	mustUpdateClaim(t, s, releasingTransition(c.ID))
 	mustUpdateClaim(t, s, releasedTransition(c.ID))
 	all := events(t, s, activity.Filter{Claim: c.ID}, from)

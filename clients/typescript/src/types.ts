@@ -187,8 +187,8 @@ export interface ClaimReleasingData {
 }
 
 export interface ClaimRequest {
-  /** The tenant's name; a repeated request for the same tenant returns the same claim. */
-  tenant: string;
+  /** The tenant's name, by default that of the credential; a repeated request for the same tenant returns the same claim. */
+  tenant?: string;
   /** How long to wait for a container, at most 5m. Default: not at all when every container is in use, and up to 2m for one that is being created. */
   wait?: string | number;
   /** The workload's id. */
