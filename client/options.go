@@ -42,7 +42,9 @@ func NewWithOptions(base string, o Options) (*Client, error) {
 	switch {
 	case u.Scheme == "unix" && u.Host == "" && filepath.IsAbs(u.Path) && u.RawQuery == "":
 		c.base = socketBase
-		c.dial = func(ctx context.Context, _, _ string) (net.Conn, error) { return dialer.DialContext(ctx, "unix", u.Path) }
+		c.dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "unix", u.Path)
+		}
 	case u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		return nil, addressError(base)
 	}

@@ -30,11 +30,11 @@ const discoveryPath = "/.well-known/openid-configuration"
 
 // Metadata is what an issuer describes of itself.
 type Metadata struct {
-	Issuer         string   `json:"issuer"`
-	JWKSURL        string   `json:"jwks_uri"`
-	TokenURL       string   `json:"token_endpoint"`
-	DeviceAuthURL  string   `json:"device_authorization_endpoint"`
-	ScopesSupports []string `json:"scopes_supported"`
+	Issuer          string   `json:"issuer"`
+	JWKSURL         string   `json:"jwks_uri"`
+	TokenURL        string   `json:"token_endpoint"`
+	DeviceAuthURL   string   `json:"device_authorization_endpoint"`
+	ScopesSupported []string `json:"scopes_supported"`
 }
 
 // source reads the keys of an issuer.

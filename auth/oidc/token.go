@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-jose/go-jose/v4"
 )
@@ -93,4 +94,18 @@ func (t unverified) issuer() (string, error) {
 		return "", err
 	}
 	return c.text("iss"), nil
+}
+
+// Expiry returns when a token ends, as it says itself: nothing of it is verified. It
+// is for the holder of a token, who refreshes it in time.
+func Expiry(token string) (time.Time, bool) {
+	t, ok := parse(token)
+	if !ok {
+		return time.Time{}, false
+	}
+	c, err := readClaims(t.payload)
+	if err != nil {
+		return time.Time{}, false
+	}
+	return c.time("exp")
 }

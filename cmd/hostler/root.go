@@ -48,6 +48,9 @@ it at the release, and records every event.
 		newGroupCmd("event", "Publish events", newPublishCmd()),
 		newActivityCmd(),
 		newLogsCmd(),
+		newLoginCmd(),
+		newLogoutCmd(),
+		newContextCmd(),
 		newDoctorCmd(),
 		newVersionCmd(),
 	)
