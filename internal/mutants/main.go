@@ -76,6 +76,7 @@ var groups = []group{
 	{"Gates and guards", gateRows},
 	{"Commands of tenants", slices.Concat(tenantCommands, shimCommands, tenantLimits)},
 	{"Clients in other languages", clients},
+	{"Tokens of other issuers, logins and contexts", oidcRows},
 }
 
 func main() {
