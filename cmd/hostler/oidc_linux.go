@@ -59,6 +59,9 @@ func readIssuers(path string) ([]oidc.Issuer, error) {
 	if err := d.Decode(&all); err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("--oidc-file %s: %w", path, err)
 	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("--oidc-file %s: it has no issuer", path)
+	}
 	var issuers []oidc.Issuer
 	for _, i := range all {
 		issuers = append(issuers, oidc.Issuer{URL: i.Issuer, Audiences: i.Audiences, JWKSURL: i.JWKSURL, CAFile: i.CAFile, TokenFile: i.TokenFile})
@@ -66,8 +69,8 @@ func readIssuers(path string) ([]oidc.Issuer, error) {
 	return issuers, nil
 }
 
-// tokenVerifier returns what verifies the tokens of the configured issuers. Without
-// one it accepts no token.
+// tokenVerifier returns what verifies the tokens of the configured issuers; nil
+// without one, since issuers are credentials: with them a server is not open.
 func (c serveConfig) tokenVerifier() (auth.TokenVerifier, error) {
 	o := c.oidc
 	var issuers []oidc.Issuer
@@ -85,6 +88,9 @@ func (c serveConfig) tokenVerifier() (auth.TokenVerifier, error) {
 			return nil, err
 		}
 		issuers = append(issuers, more...)
+	}
+	if len(issuers) == 0 {
+		return nil, nil
 	}
 	v, err := oidc.New(issuers...)
 	if err != nil {

@@ -74,7 +74,7 @@ var oidcRows = []mutation{
 		desc: "the bearer token is sent to every host", test: "TestKeysElsewhere",
 		file: "auth/oidc/source.go",
 		old:  ` || u.Scheme != r.URL.Scheme || u.Host != r.URL.Host {`,
-		new:  ` {`,
+		new:  ` || u.Scheme == "" {`,
 	},
 	{
 		desc: "redirects of issuers are followed", test: "TestBadIssuers",
