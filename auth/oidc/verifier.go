@@ -59,7 +59,7 @@ func (i Issuer) check() error {
 		return fmt.Errorf("issuer %.200q: name its audiences, 1 to %d: without them it would accept tokens that are meant for other programs", i.URL, maxAudiences)
 	}
 	if i.JWKSURL != "" {
-		if err := checkURL(i.JWKSURL); err != nil {
+		if err := checkEndpoint(i.JWKSURL); err != nil {
 			return fmt.Errorf("issuer %.200q: jwks_uri: %w", i.URL, err)
 		}
 	}
@@ -80,6 +80,12 @@ func checkURL(text string) error {
 		return nil
 	}
 	return errors.New("it must be an https URL: anyone on the way could replace the keys (http is for issuers on this machine)")
+}
+
+// checkEndpoint is checkURL for a URL that may have a query.
+func checkEndpoint(text string) error {
+	address, _, _ := strings.Cut(text, "?")
+	return checkURL(address)
 }
 
 func isLoopback(host string) bool {

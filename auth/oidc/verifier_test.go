@@ -295,7 +295,7 @@ func TestKeysThatAreNotPublic(t *testing.T) {
 // The configuration is checked before anything is sent.
 func TestConfiguration(t *testing.T) {
 	t.Parallel()
-	ok := Issuer{URL: "https://issuer.example.com", Audiences: []string{"a"}}
+	ok := Issuer{URL: "https://issuer.example.com", Audiences: []string{"a"}, JWKSURL: "https://keys.example.com/keys?tenant=1"}
 	_, err := New(ok, Issuer{URL: "http://127.0.0.1:1/realm", Audiences: []string{"a"}}, Issuer{URL: "http://localhost", Audiences: []string{"a"}})
 	require.NoError(t, err)
 	for want, change := range map[string]func(*Issuer){
