@@ -98,6 +98,13 @@ const (
 	// AgentActivityChanged records that a tenant's program does something else. The
 	// program reports it, as it publishes the other events of agents.
 	AgentActivityChanged Type = "agent.activity_changed"
+
+	// What changes who may use the server.
+	KeyCreated     Type = "key.created"
+	KeyRevoked     Type = "key.revoked"
+	TokenCreated   Type = "token.created"
+	BindingApplied Type = "binding.applied"
+	BindingDeleted Type = "binding.deleted"
 )
 
 // types lists every Type that Hostler records itself, for validation and
@@ -115,6 +122,7 @@ var types = []Type{
 	SyncStarted, SyncCompleted, SyncFailed,
 	ExecStarted, ExecCompleted, ExecFailed, FileRead, FileWritten, FileRemoved, RequestCompleted,
 	AgentActivityChanged,
+	KeyCreated, KeyRevoked, TokenCreated, BindingApplied, BindingDeleted,
 }
 
 // Types returns every type that Hostler records itself, in the order of the

@@ -274,6 +274,12 @@ var newData = map[Type]func() any{
 	RequestCompleted: func() any { return new(RequestCompletedData) },
 
 	AgentActivityChanged: func() any { return new(AgentActivityChangedData) },
+
+	KeyCreated:     func() any { return new(KeyCreatedData) },
+	KeyRevoked:     func() any { return new(KeyRevokedData) },
+	TokenCreated:   func() any { return new(TokenCreatedData) },
+	BindingApplied: func() any { return new(BindingAppliedData) },
+	BindingDeleted: func() any { return new(BindingDeletedData) },
 }
 
 func newWaitData() any { return new(WaitData) }

@@ -89,6 +89,7 @@ type Selector struct {
 	Tenant   Pattern
 	Workload Pattern
 	Claim    string
+	Owned    bool // only what has a tenant
 }
 
 // Scope is what a reader may see: what at least one of its selectors selects. A nil
@@ -102,7 +103,8 @@ func (s *Scope) Includes(tenant, workload, claim string) bool {
 		return true
 	}
 	for _, row := range *s {
-		if row.Tenant.Matches(tenant) && row.Workload.Matches(workload) && (row.Claim == "" || row.Claim == claim) {
+		if row.Tenant.Matches(tenant) && row.Workload.Matches(workload) &&
+			(row.Claim == "" || row.Claim == claim) && (!row.Owned || tenant != "") {
 			return true
 		}
 	}

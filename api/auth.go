@@ -1,124 +1,18 @@
 package api
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/auth"
 )
-
-// minKeyLength is the minimum length of a key. Keys are compared by a fast
-// hash, so they must be too long for a brute-force attack.
-const minKeyLength = 16
-
-// Keys are the API keys that are accepted.
-type Keys struct {
-	names  []string
-	hashes [][sha256.Size]byte
-}
-
-// keyName matches the name before the colon of a line with a key.
-var keyName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
-
-// ReadKeys reads a file with one key per line, each of 16 characters or more. A
-// line may begin with a name and a colon: the name is shown in the log. Lines
-// that begin with # are comments.
-func ReadKeys(path string) (*Keys, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("read the API keys: %w", err)
-	}
-	keys, err := parseKeys(text)
-	if err != nil {
-		return nil, fmt.Errorf("read the API keys of %s: %w", path, err)
-	}
-	return keys, nil
-}
-
-// parseKeys parses the lines. Its errors never quote a line, because it may
-// contain a key.
-func parseKeys(text []byte) (*Keys, error) {
-	keys := &Keys{}
-	lines := bufio.NewScanner(bytes.NewReader(text))
-	for n := 1; lines.Scan(); n++ {
-		key := strings.TrimSpace(lines.Text())
-		if key == "" || strings.HasPrefix(key, "#") {
-			continue
-		}
-		name := fmt.Sprintf("line-%d", n)
-		if before, rest, ok := strings.Cut(key, ":"); ok && keyName.MatchString(before) {
-			name, key = before, strings.TrimSpace(rest)
-		}
-		if len(key) < minKeyLength {
-			return nil, fmt.Errorf("line %d: the key is shorter than %d characters", n, minKeyLength)
-		}
-		if strings.ContainsAny(key, " \t") {
-			return nil, fmt.Errorf("line %d: the key contains whitespace", n)
-		}
-		keys.names = append(keys.names, name)
-		keys.hashes = append(keys.hashes, sha256.Sum256([]byte(key)))
-	}
-	if err := lines.Err(); err != nil {
-		return nil, err
-	}
-	if len(keys.names) == 0 {
-		return nil, errors.New("the file has no keys")
-	}
-	return keys, nil
-}
-
-// lookup returns the name of a key. It takes the same time for an invalid key
-// as for a valid one, whatever its position.
-func (k *Keys) lookup(key string) (name string, ok bool) {
-	given := sha256.Sum256([]byte(key))
-	found := -1
-	for i := range k.hashes {
-		if subtle.ConstantTimeCompare(given[:], k.hashes[i][:]) == 1 {
-			found = i
-		}
-	}
-	if found < 0 {
-		return "", false
-	}
-	return k.names[found], true
-}
-
-// IsOpen implements auth.Authenticator.
-func (k *Keys) IsOpen() bool { return false }
-
-// Authenticate implements auth.Authenticator.
-func (k *Keys) Authenticate(_ context.Context, r auth.Request) (*auth.Principal, error) {
-	if r.Bearer == "" {
-		return nil, auth.ErrNoCredential
-	}
-	name, ok := k.lookup(r.Bearer)
-	if !ok {
-		return nil, auth.ErrInvalidCredential
-	}
-	return &auth.Principal{Actor: "key:" + name, Name: name, Grants: []auth.Grant{{Role: auth.Operator}}}, nil
-}
-
-// IsCredential implements auth.Authenticator.
-func (k *Keys) IsCredential(_ context.Context, text string) bool {
-	_, ok := k.lookup(text)
-	return ok
-}
-
-// Follow implements auth.Authenticator.
-func (k *Keys) Follow(*auth.Principal, func(error)) (stop func()) { return func() {} }
 
 // keyOf returns the key of a request.
 func keyOf(r *http.Request) string {

@@ -5,14 +5,13 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/api"
+	"github.com/hostler/hostler/auth"
 )
 
 const (
@@ -20,18 +19,17 @@ const (
 	key2 = "fedcba9876543210-second"
 )
 
-func parseTestKeys(t *testing.T, text string) *api.Keys {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "keys")
-	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	k, err := api.ReadKeys(path)
-	require.NoError(t, err)
-	return k
+// testKeys are keys of operators.
+func testKeys() *principals {
+	operator := []auth.Grant{{Role: auth.Operator}}
+	return &principals{known: map[string]*auth.Principal{
+		key1: {Actor: "key:ops", Name: "ops", Grants: operator}, key2: {Actor: "key:line-4", Name: "line-4", Grants: operator},
+	}}
 }
 
 // With keys, only the probes are available without one, from anywhere.
 func TestAPIKeys(t *testing.T) {
-	k := parseTestKeys(t, "# operators\n\n  ops: "+key1+"  \n"+key2+"\n")
+	k := testKeys()
 	var log bytes.Buffer
 	url := startServer(t, newTestBackend(), func(o *api.Options) {
 		o.Auth = k
@@ -73,27 +71,6 @@ func TestAPIKeys(t *testing.T) {
 	require.Contains(t, log.String(), "key=ops")
 	require.NotContains(t, log.String(), key1)
 	require.NotContains(t, log.String(), key2)
-}
-
-// An invalid key file is refused with the line of the error and never with a
-// key.
-func TestBadKeyFiles(t *testing.T) {
-	tests := map[string]string{
-		"":                           "no key",
-		"# only this\n":              "no key",
-		key1 + "\nhunter2-short\n":   "line 2",
-		"name: short\n":              "line 1",
-		"two words are not a key ok": "whitespace",
-	}
-	for text, want := range tests {
-		path := filepath.Join(t.TempDir(), "keys")
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-		_, err := api.ReadKeys(path)
-		require.ErrorContains(t, err, want)
-		require.NotContains(t, err.Error(), "hunter2")
-	}
-	_, err := api.ReadKeys(filepath.Join(t.TempDir(), "none"))
-	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
 // Without keys a web page has access neither by DNS rebinding nor by a

@@ -2,10 +2,12 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
 	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/release"
 )
 
@@ -68,7 +70,7 @@ func (a *API) viewClaim(ctx context.Context, c claim.Claim) claim.Claim {
 // ClaimRequest is the request for a claim.
 type ClaimRequest struct {
 	Workload string   `json:"workload" minLength:"1" maxLength:"128" doc:"The workload's id." example:"greeter"`
-	Tenant   string   `json:"tenant" minLength:"1" maxLength:"200" doc:"The tenant's name; a repeated request for the same tenant returns the same claim." example:"alice"`
+	Tenant   string   `json:"tenant,omitempty" maxLength:"200" doc:"The tenant's name, by default that of the credential; a repeated request for the same tenant returns the same claim." example:"alice"`
 	Wait     Duration `json:"wait,omitempty" doc:"How long to wait for a container, at most 5m. Default: not at all when every container is in use, and up to 2m for one that is being created."`
 }
 
@@ -87,9 +89,16 @@ func (a *API) claim(ctx context.Context, in *claimIn) (*claimOut, error) {
 	if wait < 0 || wait > maxWait {
 		return nil, invalidf("body.wait: %s is not between 0 and %s", wait, maxWait)
 	}
+	tenant, err := permitNew(ctx, in.Body.Tenant, in.Body.Workload)
+	if err != nil {
+		return nil, err
+	}
 	c, created, err := a.o.Claimer.Claim(ctx, claim.Request{
-		Workload: in.Body.Workload, Tenant: in.Body.Tenant, Wait: wait, Traceparent: validTraceparent(in.Traceparent),
+		Workload: in.Body.Workload, Tenant: tenant, Wait: wait, Traceparent: validTraceparent(in.Traceparent),
 	})
+	if scopeOf(ctx) != nil && errors.Is(err, pool.ErrWorkloadNotFound) {
+		return nil, noWorkload(ctx, in.Body.Workload)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +124,7 @@ func (a *API) listClaims(ctx context.Context, in *listClaimsIn) (*struct{ Body *
 	}
 	items, err := a.o.Claims.Claims(ctx, claim.Filter{
 		Workload: in.Workload, Tenant: in.Tenant, Container: in.Container,
-		States: wanted, After: in.After, Limit: in.Limit + 1,
+		States: wanted, After: in.After, Limit: in.Limit + 1, Scope: scopeOf(ctx),
 	})
 	if err != nil {
 		return nil, err

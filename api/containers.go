@@ -45,6 +45,7 @@ func (a *API) listContainers(ctx context.Context, in *listContainersIn) (*struct
 	}
 	items, err := a.o.Containers.Containers(ctx, pool.ContainerFilter{
 		Workload: in.Workload, Tenant: in.Tenant, States: wanted, After: in.After, Limit: in.Limit + 1,
+		Scope: scopeOf(ctx),
 	})
 	if err != nil {
 		return nil, err

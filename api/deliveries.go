@@ -43,7 +43,7 @@ func (a *API) listDeliveries(ctx context.Context, in *listDeliveriesIn) (*struct
 	}
 	items, err := a.o.Deliveries.Deliveries(ctx, delivery.Filter{
 		Workload: in.Workload, Hook: in.Hook, Container: in.Container, Claim: in.Claim, Tenant: in.Tenant,
-		States: wanted, After: in.After, Limit: in.Limit + 1,
+		States: wanted, After: in.After, Limit: in.Limit + 1, Scope: scopeOf(ctx),
 	})
 	if err != nil {
 		return nil, err

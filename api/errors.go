@@ -8,6 +8,7 @@ import (
 
 	"github.com/hostler/hostler/access"
 	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/auth/credential"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/delivery"
 	"github.com/hostler/hostler/hooks"
@@ -42,6 +43,11 @@ const (
 	WaitNotFound         Code = "wait_not_found"
 	EventRemoved         Code = "event_removed"
 	MemoryNotFound       Code = "memory_not_found"
+	KeyNotFound          Code = "key_not_found"
+	BindingNotFound      Code = "binding_not_found"
+	KeyExists            Code = "key_exists"
+	FirstCredential      Code = "first_credential"
+	CredentialInFile     Code = "credential_in_file"
 	FileNotFound         Code = "file_not_found"
 	CommandNotFound      Code = "command_not_found"
 	CommandNotStarted    Code = "command_not_started"
@@ -117,6 +123,11 @@ var statuses = map[Code]struct {
 	WaitNotFound:         {http.StatusNotFound, "Wait not found"},
 	EventRemoved:         {http.StatusConflict, "The log no longer has the event"},
 	MemoryNotFound:       {http.StatusNotFound, "No value under this key"},
+	KeyNotFound:          {http.StatusNotFound, "Key not found"},
+	BindingNotFound:      {http.StatusNotFound, "Binding not found"},
+	KeyExists:            {http.StatusConflict, "Another key has the name"},
+	FirstCredential:      {http.StatusConflict, "The first credential must be an operator's"},
+	CredentialInFile:     {http.StatusConflict, "A file has the credential"},
 	FileNotFound:         {http.StatusNotFound, "No such file in the container"},
 	CommandNotFound:      {http.StatusNotFound, "Command not found"},
 	CommandNotStarted:    {http.StatusUnprocessableEntity, "The command did not start"},
@@ -184,6 +195,12 @@ var errorCodes = []struct {
 	{publish.ErrInvalid, InvalidRequest},
 	{activity.ErrType, InvalidRequest},
 	{errNotReady, NotReady},
+	{credential.ErrNotFound, KeyNotFound},
+	{credential.ErrExists, KeyExists},
+	{credential.ErrFirst, FirstCredential},
+	{credential.ErrFromFile, CredentialInFile},
+	{credential.ErrForbidden, Forbidden},
+	{credential.ErrInvalid, InvalidRequest},
 	{wait.ErrNotFound, WaitNotFound},
 	{wait.ErrInvalid, InvalidRequest},
 	{wait.ErrNameInUse, WaitExists},

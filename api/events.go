@@ -84,8 +84,8 @@ func (in *EventFilter) format() string {
 	return ""
 }
 
-func (in *EventFilter) filter() (activity.Filter, error) {
-	f := activity.Filter{Workload: in.Workload, Container: in.Container, Tenant: in.Tenant, Claim: in.Claim, Point: in.Point}
+func (in *EventFilter) filter(ctx context.Context) (activity.Filter, error) {
+	f := activity.Filter{Workload: in.Workload, Container: in.Container, Tenant: in.Tenant, Claim: in.Claim, Point: in.Point, Scope: scopeOf(ctx)}
 	if err := isKnownPoint(in.Point); err != nil {
 		return f, err
 	}
@@ -107,7 +107,7 @@ func (in *EventFilter) filter() (activity.Filter, error) {
 }
 
 func (a *API) events(ctx context.Context, in *eventsIn) (*streamOut, error) {
-	filter, err := in.filter()
+	filter, err := in.filter(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -126,6 +126,10 @@ func (a *API) events(ctx context.Context, in *eventsIn) (*streamOut, error) {
 	if err != nil {
 		return nil, err
 	}
+	reader := viewOf(ctx)
+	for i, e := range page.Items {
+		page.Items[i] = reader.event(e)
+	}
 	body := EventPage{Items: page.Items, Next: page.Next, OldestSeq: page.OldestSeq}
 	if n := countWithin(body.Items, maxEventPageSize); n < len(body.Items) {
 		body.Items, body.Next = body.Items[:n], body.Items[n-1].Seq
@@ -141,7 +145,7 @@ func (a *API) events(ctx context.Context, in *eventsIn) (*streamOut, error) {
 }
 
 func (a *API) followEvents(ctx context.Context, in *struct{ EventFilter }) (*streamOut, error) {
-	filter, err := in.filter()
+	filter, err := in.filter(ctx)
 	if err != nil {
 		return nil, err
 	}

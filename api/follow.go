@@ -69,7 +69,7 @@ func (a *API) follow(filter activity.Filter, after int64, format string) *stream
 		if r.Method == http.MethodHead {
 			return
 		}
-		f := follower{a: a, filter: filter, after: after, encoder: encoders[format], w: w, flush: http.NewResponseController(w).Flush}
+		f := follower{a: a, filter: filter, view: viewOf(c.Context()), after: after, encoder: encoders[format], w: w, flush: http.NewResponseController(w).Flush}
 		if err := f.run(c.Context()); err != nil {
 			a.o.Log.DebugContext(c.Context(), "event stream ended", "request", requestID(c.Context()), "after", f.after, "error", err)
 		}
@@ -80,6 +80,7 @@ func (a *API) follow(filter activity.Filter, after int64, format string) *stream
 type follower struct {
 	a              *API
 	filter         activity.Filter
+	view           view  // of the reader
 	after          int64 // all events up to here are sent, or do not match
 	reportedOldest int64 // OldestSeq of the last reported deletion
 	encoder
@@ -136,7 +137,7 @@ func (f *follower) read(ctx context.Context) (more bool, err error) {
 		}})
 	}
 	for _, e := range page.Items {
-		f.event(&f.buf, FollowedEvent{Event: e})
+		f.event(&f.buf, FollowedEvent{Event: f.view.event(e)})
 	}
 	more = page.Next > f.after
 	f.after = max(f.after, page.Next)

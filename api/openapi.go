@@ -71,10 +71,11 @@ func op(id, route, summary string) huma.Operation {
 	tag := "server"
 	if rest, ok := strings.CutPrefix(path, "/v1/"); ok {
 		tag, _, _ = strings.Cut(rest, "/")
+		tag = cmp.Or(keyTags[tag], tag)
 	}
 	return huma.Operation{
 		OperationID: id, Method: method, Path: path,
-		Summary: summary, Description: cmp.Or(descriptions[id], commandDescriptions[id]), Tags: []string{tag},
+		Summary: summary, Description: cmp.Or(descriptions[id], commandDescriptions[id], keyDescriptions[id]), Tags: []string{tag},
 		// The middleware has already read the body, within its own limits.
 		MaxBodyBytes: -1, BodyReadTimeout: -1,
 	}
@@ -82,7 +83,7 @@ func op(id, route, summary string) huma.Operation {
 
 // otherStatuses are the additional statuses of an operation that have the same
 // body as its default one.
-var otherStatuses = map[string]string{"apply-workload": "201", "claim": "201", "put-memory": "201", "put-file": "201"}
+var otherStatuses = map[string]string{"apply-workload": "201", "claim": "201", "put-memory": "201", "put-file": "201", "put-binding": "201"}
 
 // config returns huma's configuration, without the routes that it would serve
 // itself.

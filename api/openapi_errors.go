@@ -49,6 +49,13 @@ var operationCodes = map[string][]Code{
 	"replay-events":    {WorkloadNotFound, EventHookNotFound, Conflict},
 	"test-hooks":       {WorkloadNotFound},
 	"publish-event":    {ClaimNotFound, ClaimNotActive, RateLimited},
+	"create-key":       {KeyExists, FirstCredential},
+	"get-key":          {KeyNotFound},
+	"revoke-key":       {KeyNotFound, CredentialInFile},
+	"create-token":     {ClaimNotFound},
+	"get-binding":      {BindingNotFound},
+	"put-binding":      {FirstCredential, CredentialInFile},
+	"delete-binding":   {BindingNotFound, CredentialInFile},
 	"readyz":           {NotReady},
 }
 

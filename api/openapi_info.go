@@ -18,6 +18,7 @@ var tagDescriptions = []huma.Tag{
 	{Name: "hook-runs", Description: "Attempts of hooks, with their output."},
 	{Name: "deliveries", Description: "Deliveries of events to event hooks."},
 	{Name: "events", Description: "The activity log."},
+	{Name: "keys", Description: "Keys, tokens and bindings: who may use the API, and for what."},
 	{Name: "doctor", Description: "A diagnosis of the installation."},
 	{Name: "server", Description: "The server itself."},
 }

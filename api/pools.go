@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"slices"
 
 	"github.com/hostler/hostler/pool"
 )
@@ -37,6 +38,8 @@ func (a *API) listPools(ctx context.Context, in *struct{ Paging }) (*struct{ Bod
 	if err != nil {
 		return nil, err
 	}
+	scope := scopeOf(ctx)
+	all = slices.DeleteFunc(all, func(s pool.Status) bool { return !isOwnWorkload(scope, s.Workload) })
 	page := pageOfAll(all, in.Paging, func(s pool.Status) string { return s.Workload })
 	for i, s := range page.Items {
 		page.Items[i] = viewPool(s)

@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -80,6 +81,9 @@ func splice(client net.Conn, fromClient io.Reader, program net.Conn) (written in
 // reset closes a connection so that its client does not take what it got for
 // complete.
 func reset(c net.Conn) {
+	if secure, ok := c.(*tls.Conn); ok {
+		c = secure.NetConn() // without the notice of TLS that everything was sent
+	}
 	if tcp, ok := c.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0) // it is closed already
 	}

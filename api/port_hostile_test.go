@@ -46,7 +46,7 @@ func TestPortProxyUnaskedProtocol(t *testing.T) {
 func TestPortProxyKeyWithLink(t *testing.T) {
 	seen := make(chan http.Header, 1)
 	port := program(t, func(_ http.ResponseWriter, r *http.Request) { seen <- r.Header })
-	keys := parseTestKeys(t, key1)
+	keys := testKeys()
 	base := startServer(t, newTestBackend(), withDomain(t, "ports.example.com"), func(o *api.Options) { o.Auth = keys })
 	a := request(t, base, "POST "+portURL(port)+"/links", `{}`, "application/json", "X-API-Key: "+key1)
 	require.Equal(t, 200, a.status, a.text)
@@ -182,7 +182,7 @@ func TestPortPathsAreNotLogged(t *testing.T) {
 
 // A client without a key holds a connection no longer than the time for a body.
 func TestRefusedBodyIsBounded(t *testing.T) {
-	keys := parseTestKeys(t, key1)
+	keys := testKeys()
 	base := startServer(t, newTestBackend(), withDomain(t, "ports.example.com"), func(o *api.Options) { o.Auth = keys })
 	for _, host := range []string{"localhost", "80-claim-alice.ports.example.com"} {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))

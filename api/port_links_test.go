@@ -32,7 +32,7 @@ func TestPortLinks(t *testing.T) {
 		w.Header().Set("Cache-Control", "max-age=5")
 	})
 	b := newTestBackend()
-	keys := parseTestKeys(t, key1)
+	keys := testKeys()
 	base := startServer(t, b, withDomain(t, "ports.example.com"), func(o *api.Options) { o.Auth = keys })
 	a := request(t, base, "POST "+portURL(port)+"/links", `{"expires_in": "2h"}`, "application/json", "X-API-Key: "+key1)
 	require.Equal(t, 200, a.status, a.text)

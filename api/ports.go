@@ -104,7 +104,7 @@ func (a *API) serveAtPort(rec *recorder, r *http.Request) (principal string, ser
 	r, release := a.asPrincipal(r, by.principal)
 	defer release()
 	if refused == nil {
-		r, refused = a.authorizeClaim(r, rules["connect-port"], to.claim)
+		refused = a.authorizePort(r, to.claim)
 	}
 	switch {
 	case refused != nil:

@@ -21,6 +21,9 @@ type PublishRequest struct {
 type publishIn struct{ Body PublishRequest }
 
 func (a *API) publishEvent(ctx context.Context, in *publishIn) (*struct{ Body publish.Response }, error) {
+	if err := a.permitClaim(ctx, in.Body.Claim); err != nil {
+		return nil, err
+	}
 	out, err := a.o.Publisher.Publish(ctx, in.Body.Claim, in.Body.Request)
 	if err != nil {
 		return nil, err

@@ -2,12 +2,10 @@ package api
 
 import (
 	"context"
-	"errors"
 	"net/http"
 
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/auth"
-	"github.com/hostler/hostler/claim"
 )
 
 // rule is who may use a route, and on what a request acts (see docs/access.md).
@@ -20,7 +18,7 @@ type rule struct {
 type object int
 
 const (
-	// onServer is the server as a whole: the role is enough.
+	// onServer is the server as a whole: for a role without limits.
 	onServer object = iota
 	// onPublic needs no credential.
 	onPublic
@@ -134,6 +132,21 @@ var rules = map[string]rule{
 	"follow-events": {everyone, onList},
 	"publish-event": {tenants, onNamed},
 
+	"create-key": {operators, onServer},
+	"list-keys":  {operators, onServer},
+	"get-key":    {operators, onServer},
+	"revoke-key": {operators, onServer},
+
+	"create-token": {tenants, onNamed},
+
+	"list-bindings":  {operators, onServer},
+	"get-binding":    {operators, onServer},
+	"put-binding":    {operators, onServer},
+	"delete-binding": {operators, onServer},
+
+	"whoami": {on: onAny},
+	"can-i":  {on: onAny},
+
 	"doctor":  {viewers, onServer},
 	"healthz": {on: onPublic},
 	"readyz":  {on: onPublic},
@@ -172,39 +185,11 @@ func (a *API) authorize(r *http.Request, rule rule) (*http.Request, *Problem) {
 	if scopeOf(r.Context()) == nil {
 		return r, nil
 	}
-	switch rule.on {
-	case onClaim:
-		return a.authorizeClaim(r, rule, r.PathValue("id"))
+	check, ok := authorizers[rule.on]
+	if !ok {
+		return r, errOthers(ctx)
 	}
-	return r, nil
-}
-
-// authorizeClaim permits a request that acts on a claim.
-func (a *API) authorizeClaim(r *http.Request, rule rule, id string) (*http.Request, *Problem) {
-	ctx := r.Context()
-	p := auth.From(ctx)
-	if !p.Has(rule.roles...) {
-		return r, roleProblem(ctx, p, rule.roles)
-	}
-	if p.Scope(rule.roles) == nil {
-		return r, nil
-	}
-	c, err := a.o.Claims.Claim(ctx, id)
-	if err != nil && !errors.Is(err, claim.ErrClaimNotFound) {
-		return r, a.problem(ctx, err)
-	}
-	if err != nil || !p.May(rule.roles, c.Tenant, c.Workload, c.ID) {
-		return r, newProblem(ctx, ClaimNotFound, "no such claim: "+quote(id))
-	}
-	return r, nil
-}
-
-// permit returns a problem if a request may not act on what it names.
-func permit(ctx context.Context, tenant, workload, claim string) error {
-	if scopeOf(ctx).Includes(tenant, workload, claim) {
-		return nil
-	}
-	return newProblem(ctx, Forbidden, "the credential is for other tenants or workloads")
+	return r, check(a, r, rule.roles)
 }
 
 // roleProblem refuses a request whose principal has no role for it.

@@ -44,17 +44,18 @@ func (a *API) listRuns(ctx context.Context, in *listRunsIn) (*struct{ Body *Page
 	items, err := a.o.Runs.Runs(ctx, hooks.RunFilter{
 		Workload: in.Workload, Container: in.Container, Claim: in.Claim, Tenant: in.Tenant,
 		Point: hooks.Point(in.Point), States: wanted, After: in.After, Limit: in.Limit + hooks.MaxEventRetries + 1,
-		NoOutput: !in.Output,
+		NoOutput: !in.Output, Scope: scopeOf(ctx),
 	})
 	if err != nil {
 		return nil, err
 	}
 	page := pageOf(items, runBoundary(items, in.Limit), func(r hooks.Run) string { return r.ID })
+	reader := viewOf(ctx)
 	for i, r := range page.Items {
 		if !in.Output {
 			r.Stdout, r.Stderr = runtime.Output{}, runtime.Output{}
 		}
-		page.Items[i] = viewRun(r)
+		page.Items[i] = reader.run(r)
 	}
 	return &struct{ Body *Page[hooks.Run] }{page}, nil
 }
@@ -102,9 +103,9 @@ func (a *API) getRun(ctx context.Context, in *runPath) (*struct{ Body Attempts }
 	if len(items) == 0 {
 		return nil, errRunNotFound
 	}
-	items = slices.Clone(items)
+	items, reader := slices.Clone(items), viewOf(ctx)
 	for i, r := range items {
-		items[i] = viewRun(r)
+		items[i] = reader.run(r)
 	}
 	return &struct{ Body Attempts }{Attempts{ID: in.ID, Items: items}}, nil
 }

@@ -36,6 +36,11 @@ func TestResponsesMatchDocument(t *testing.T) {
 	} {
 		check(get, "GET", "")
 	}
+	check("/v1/keys", "POST", `{"name":"ops","role":"operator"}`)
+	check("/v1/tokens", "POST", `{"tenant":"alice"}`)
+	for _, get := range []string{"/v1/keys", "/v1/bindings", "/v1/whoami", "/v1/can-i?operation=claim", "/v1/can-i"} {
+		check(get, "GET", "")
+	}
 	check("/v1/workloads/{id=web}", "PUT", file, "application/yaml")
 	check("/v1/workloads/{id=two}", "PUT", "id: two\nimage: x\n", "application/yaml")
 	check("/v1/workloads/{id=web}", "PUT", "id: web\nimag: x\n", "application/yaml")

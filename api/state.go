@@ -78,6 +78,9 @@ type snapshotsIn struct {
 // listSnapshots returns all of them at once: a workload's keep bounds their
 // number.
 func (a *API) listSnapshots(ctx context.Context, in *snapshotsIn) (*struct{ Body *Page[Snapshot] }, error) {
+	if err := permit(ctx, in.Tenant, in.ID, ""); err != nil {
+		return nil, err
+	}
 	all, err := a.o.State.Snapshots(ctx, in.ID, in.Tenant)
 	if err != nil {
 		return nil, err
@@ -101,6 +104,9 @@ type restoreIn struct {
 }
 
 func (a *API) restore(ctx context.Context, in *restoreIn) (*struct{ Body Snapshot }, error) {
+	if err := permit(ctx, in.Body.Tenant, in.ID, ""); err != nil {
+		return nil, err
+	}
 	s, err := a.o.State.Restore(ctx, in.ID, in.Body.Tenant, in.Snapshot)
 	if err != nil {
 		return nil, err

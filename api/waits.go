@@ -123,6 +123,7 @@ func (a *API) listWaits(ctx context.Context, in *listWaitsIn) (*struct{ Body *Pa
 	}
 	items, err := a.o.Waits.List(ctx, wait.Filter{
 		Workload: in.Workload, Claim: in.Claim, Tenant: in.Tenant, States: wanted, After: in.After, Limit: in.Limit + 1, NoContent: true,
+		Scope: scopeOf(ctx),
 	})
 	if err != nil {
 		return nil, err

@@ -84,6 +84,8 @@ func (a *API) listWorkloads(ctx context.Context, in *struct{ Paging }) (*struct{
 	if err != nil {
 		return nil, err
 	}
+	scope := scopeOf(ctx)
+	records = slices.DeleteFunc(records, func(r pool.Record) bool { return !isOwnWorkload(scope, r.ID) })
 	page := pageOfAll(records, in.Paging, func(r pool.Record) string { return r.ID })
 	out := &Page[Workload]{Items: []Workload{}, Next: page.Next}
 	for _, r := range page.Items {

@@ -80,7 +80,7 @@ func (g Grant) selectors() []activity.Selector {
 	var all []activity.Selector
 	for _, tenant := range orAll(g.Tenants) {
 		for _, workload := range orAll(g.Workloads) {
-			all = append(all, activity.Selector{Tenant: tenant, Workload: workload, Claim: g.Claim})
+			all = append(all, activity.Selector{Tenant: tenant, Workload: workload, Claim: g.Claim, Owned: g.Role == Tenant})
 		}
 	}
 	return all
@@ -98,6 +98,7 @@ type Principal struct {
 	Name    string // for people: of the key, the certificate, the user
 	Grants  []Grant
 	Expires time.Time // zero: never
+	Origin  any       // what the Authenticator that made it knows it by
 }
 
 // WithoutCredentials is the principal of a client that reaches a server without

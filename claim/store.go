@@ -3,6 +3,7 @@ package claim
 import (
 	"context"
 
+	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -65,4 +66,6 @@ type Filter struct {
 	States    []State // empty: the live ones
 	After     string  // only IDs after this one, in order of ID
 	Limit     int     // 0: no limit
+	// Scope is what the reader may see. nil: everything.
+	Scope *activity.Scope
 }

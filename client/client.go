@@ -36,8 +36,9 @@ type Client struct {
 	http       *http.Client
 }
 
-// New returns a client of the server at base, such as http://127.0.0.1:8700.
-// The key may be empty.
+// New returns a client of the server at base, such as http://127.0.0.1:8700, or
+// unix:/run/hostler.sock for the one that listens on that Unix socket. The key may
+// be empty.
 func New(base, key string) (*Client, error) {
 	return NewWithOptions(base, Options{Key: key})
 }

@@ -110,6 +110,8 @@ type Filter struct {
 	States    []State
 	After     string // only ids greater than this one
 	Limit     int    // 0: no limit
+	// Scope is what the reader may see. nil: everything.
+	Scope *activity.Scope
 }
 
 // Errors of a store and of a Service.

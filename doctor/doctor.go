@@ -32,6 +32,12 @@ type Doctor struct {
 	// Database and Disk describe where the records are stored.
 	Database func(ctx context.Context) (Database, error)
 	Disk     func() (Disk, error)
+	// Listeners returns what is wrong with the files of TLS, and Credentials what was
+	// not accepted lately. Nil: there is nothing to examine.
+	Listeners   func() []string
+	Credentials func() CredentialFailures
+	// CredentialProblems returns what is wrong with the sources of keys and bindings.
+	CredentialProblems func() []string
 }
 
 // Engine is what runs the containers.
@@ -73,6 +79,9 @@ var componentChecks = []check{
 	{"engine", (*examination).engine},
 	{"disk", (*examination).disk},
 	{"database", (*examination).database},
+	{"tls_files", (*examination).listeners},
+	{"failed_credentials", (*examination).credentials},
+	{"credential_sources", (*examination).credentialSources},
 }
 
 // recordChecks compare the records with the engine and with time limits.

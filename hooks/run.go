@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -125,6 +126,8 @@ type RunFilter struct {
 	NoOutput  bool   // without stdout and stderr, which may be large
 	Captured  bool   // only those that captured values
 	NoClaim   bool   // only those outside claims
+	// Scope is what the reader may see. nil: everything.
+	Scope *activity.Scope
 }
 
 // Recorder stores runs and their events. Each call writes the record and its

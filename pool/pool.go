@@ -80,7 +80,7 @@ func (p *Pools) RecordWiped(ctx context.Context, id, tenant string) (Container, 
 	now := time.Now().UTC()
 	return p.store.UpdateContainer(ctx, Note(id, Claimed,
 		func(c *Container) { c.Tenant, c.Snapshot, c.WipedAt = tenant, "", &now },
-		activity.Event{Type: activity.ContainerWiped, Message: "container wiped and verified"},
+		activity.Event{Type: activity.ContainerWiped, Tenant: tenant, Message: "container wiped and verified"},
 	))
 }
 

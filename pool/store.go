@@ -72,6 +72,8 @@ type ContainerFilter struct {
 	NoWorkload bool
 	After      string // only ids greater than this one
 	Limit      int    // 0: no limit
+	// Scope is what the reader may see. nil: everything.
+	Scope *activity.Scope
 }
 
 // Record is the record of an applied workload.

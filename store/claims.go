@@ -134,6 +134,10 @@ func moveClaim(t *tx, m claim.Transition) (claim.Claim, error) {
 	if m.Container != nil && id != "" {
 		move := *m.Container
 		move.ID = id
+		move.Events = slices.Clone(move.Events)
+		for i := range move.Events {
+			setIfEmpty(&move.Events[i].Tenant, before.Tenant)
+		}
 		k, err := moveContainer(t, move)
 		if errors.Is(err, pool.ErrContainerNotFound) {
 			err = fmt.Errorf("%w: %w", pool.ErrConflict, err)
@@ -227,6 +231,7 @@ func claimQuery(f claim.Filter) (string, []any) {
 	w.equal("workload", f.Workload)
 	w.equal("tenant", f.Tenant)
 	w.equal("container", f.Container)
+	w.scope(f.Scope, "id")
 	if len(f.States) > 0 {
 		oneOf(&w, "state", f.States)
 	}

@@ -168,6 +168,9 @@ func moveContainer(t *tx, m pool.Transition) (pool.Container, error) {
 		return before, err
 	}
 	for _, e := range m.Events {
+		if err := fillTenant(t, before, &e); err != nil {
+			return before, err
+		}
 		if err := t.addEvents(fillFromContainer(before, e)); err != nil {
 			return before, err
 		}
@@ -183,6 +186,21 @@ func saveContainer(t *tx, c *pool.Container) error {
 	c.Reason = sanitizeText(c.Reason)
 	return execLater(t, updateContainer, c, t.owner)
 }
+
+// fillTenant sets the tenant of an event of a claimed container: that of the claim.
+// Until it is wiped, the record has another one, which must not see the claim.
+func fillTenant(t *tx, c pool.Container, e *activity.Event) error {
+	if c.Claim == "" || e.Tenant != "" {
+		return nil
+	}
+	err := t.query(tenantOfClaim, c.Claim).Scan(&e.Tenant)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	return translateError(err)
+}
+
+const tenantOfClaim = `SELECT tenant FROM claims WHERE id = $1`
 
 // fillFromContainer fills the event's empty fields from the record.
 func fillFromContainer(c pool.Container, e activity.Event) activity.Event {
@@ -219,6 +237,7 @@ func containerQuery(f pool.ContainerFilter) (string, []any) {
 	var w where
 	w.equal("workload", f.Workload)
 	w.equal("tenant", f.Tenant)
+	w.scope(f.Scope, "claim")
 	if len(f.States) > 0 {
 		oneOf(&w, "state", f.States)
 	}

@@ -73,6 +73,7 @@ func (db *DB) Deliveries(ctx context.Context, f delivery.Filter) ([]delivery.Del
 	w.equal("container", f.Container)
 	w.equal("claim", f.Claim)
 	w.equal("tenant", f.Tenant)
+	w.scope(f.Scope, "claim")
 	if len(f.States) > 0 {
 		oneOf(&w, "state", f.States)
 	}

@@ -255,7 +255,8 @@ func matchesFilter(f activity.Filter, e activity.Event) bool {
 	if f.Untrusted != nil && *f.Untrusted != e.Untrusted || e.Priority != nil && *e.Priority < f.MinPriority {
 		return false
 	}
-	return len(f.Types) == 0 || slices.ContainsFunc(f.Types, func(want activity.Type) bool {
+	ofType := len(f.Types) == 0 || slices.ContainsFunc(f.Types, func(want activity.Type) bool {
 		return e.Type == want || strings.HasPrefix(string(e.Type), string(want)+".")
 	})
+	return ofType && f.Scope.Includes(e.Tenant, e.Workload, e.Claim) // last: a scope may have many selectors
 }

@@ -128,6 +128,7 @@ func eventQuery(f activity.Filter, after int64, limit int) (string, []any) {
 	w.equal("tenant", f.Tenant)
 	w.equal("workload", f.Workload)
 	w.equal("point", f.Point)
+	w.scope(f.Scope, "claim")
 	if len(f.Types) > 0 {
 		var anyOf []string
 		for _, t := range f.Types {

@@ -56,6 +56,7 @@ func hotQueries() map[string]hotQuery {
 		"count for the bound":   {countContainers, "COVERING INDEX containers_live"},
 		"count by kind":         {countByKind, "COVERING INDEX containers_live"},
 		"count by state":        {countByState, "COVERING INDEX containers_live"},
+		"tenant of a claim":     {tenantOfClaim, "sqlite_autoindex_claims_1"},
 		"claim by id":           {selectClaim, "sqlite_autoindex_claims_1"},
 		"add claim":             {insertClaim.text, "claims_fence (workload=? AND tenant=? AND fence>?)"},
 		"save claim":            {updateClaim.text, "sqlite_autoindex_claims_1"},
@@ -150,7 +151,13 @@ func hotQueries() map[string]hotQuery {
 		"events of a container": {eventQueryText(activity.Filter{Container: "c"}), "events_container"},
 		"events of a tenant":    {eventQueryText(activity.Filter{Tenant: "t"}), "events_tenant"},
 	}
-	text, _ := containerQuery(pool.ContainerFilter{Workload: "w"})
+	one := &activity.Scope{{Tenant: activity.Exactly("t"), Workload: activity.Anything}}
+	queries["events of a scope"] = hotQuery{eventQueryText(activity.Filter{Scope: one}), "events_tenant"}
+	text, _ := claimQuery(claim.Filter{Scope: one, States: claim.States()})
+	queries["claims of a scope"] = hotQuery{text, "claims_tenant"}
+	text, _ = waitQuery(wait.Filter{Scope: one, Limit: 100})
+	queries["waits of a scope"] = hotQuery{text, "waits_tenant (tenant=?"}
+	text, _ = containerQuery(pool.ContainerFilter{Workload: "w"})
 	queries["containers of a workload"] = hotQuery{text, "containers_live"}
 	text, _ = containerQuery(pool.ContainerFilter{States: []pool.State{pool.Destroying}})
 	queries["containers to destroy"] = hotQuery{text, "containers_live"}

@@ -256,6 +256,7 @@ func runQuery(f hooks.RunFilter) (string, []any) {
 	w.equal("tenant", f.Tenant)
 	w.equal("point", string(f.Point))
 	w.equal("wait", f.Wait)
+	w.scope(f.Scope, "claim")
 	if len(f.States) > 0 {
 		oneOf(&w, "state", f.States)
 	}

@@ -307,6 +307,7 @@ func waitQuery(f wait.Filter) (query string, args []any) {
 	w.equal("workload", f.Workload)
 	w.equal("claim", f.Claim)
 	w.equal("tenant", f.Tenant)
+	w.scope(f.Scope, "claim")
 	if len(f.States) > 0 {
 		oneOf(&w, "state", f.States)
 	}

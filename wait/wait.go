@@ -27,6 +27,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/hooks"
 )
 
@@ -181,6 +182,8 @@ type Filter struct {
 	Limit    int    // 0: no limit
 	// NoContent leaves out the context and the data, which tenants write.
 	NoContent bool
+	// Scope is what the reader may see. nil: everything.
+	Scope *activity.Scope
 }
 
 // Errors of this package.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/api"
+	"github.com/hostler/hostler/auth/credential"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/delivery"
 	"github.com/hostler/hostler/doctor"
@@ -46,6 +47,8 @@ type Backend struct {
 	TTL        time.Duration       // of idle claims
 	Snapshots  []snapshot.Snapshot // of every tenant, the current one first
 	Report     doctor.Report
+	Keys       []credential.Key
+	Bindings   []credential.Binding
 	Values     map[string]map[string]memory.Value // of memory, by claim and level, and key
 	Files      map[string]File                    // of every container, by path
 	Requests   []any                              // requests of claims and releases, and FileUsed, in order
@@ -72,7 +75,7 @@ func (b *Backend) Options() api.Options {
 	return api.Options{
 		Workloads: workloads{b}, Pools: pools{b}, Containers: containers{b},
 		Claimer: claims{b}, Releaser: claims{b}, Claims: records{b},
-		State: state{b}, Doctor: state{b}, Events: events{b}, Runs: runs{b}, Deliveries: deliveries{b}, Publisher: publisher{b}, DryRuns: dryRuns{b}, Memory: b.memory(), Waits: waits{b}, Files: b.access(), Ports: b.Ports(nil, nil), Version: "test",
+		State: state{b}, Doctor: state{b}, Events: events{b}, Runs: runs{b}, Deliveries: deliveries{b}, Publisher: publisher{b}, DryRuns: dryRuns{b}, Memory: b.memory(), Waits: waits{b}, Files: b.access(), Ports: b.Ports(nil, nil), Keys: keyring{b}, Bindings: bindings{b}, Version: "test",
 		Ready: func(context.Context) error { return b.injectedError("ready") },
 	}
 }
@@ -251,7 +254,7 @@ func (b containers) Containers(_ context.Context, f pool.ContainerFilter) ([]poo
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return firstMatching(b.Backend.Containers, f.Limit, func(c pool.Container) bool {
-		return c.ID > f.After && matchesField(f.Workload, c.Workload) && matchesField(f.Tenant, c.Tenant) &&
+		return c.ID > f.After && matchesField(f.Workload, c.Workload) && matchesField(f.Tenant, c.Tenant) && f.Scope.Includes(c.Tenant, c.Workload, c.Claim) &&
 			(len(f.States) == 0 && c.State != pool.Destroyed || slices.Contains(f.States, c.State))
 	}), b.Errors["containers"]
 }

@@ -27,7 +27,7 @@ func (b records) Claims(_ context.Context, f claim.Filter) ([]claim.Claim, error
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return firstMatching(b.Backend.Claims, f.Limit, func(c claim.Claim) bool {
-		return c.ID > f.After && matchesField(f.Workload, c.Workload) && matchesField(f.Tenant, c.Tenant) && matchesField(f.Container, c.Container) &&
+		return c.ID > f.After && matchesField(f.Workload, c.Workload) && matchesField(f.Tenant, c.Tenant) && matchesField(f.Container, c.Container) && f.Scope.Includes(c.Tenant, c.Workload, c.ID) &&
 			(len(f.States) == 0 && c.State.IsLive() || slices.Contains(f.States, c.State))
 	}), b.Errors["claims"]
 }
@@ -38,7 +38,7 @@ func (b runs) Runs(_ context.Context, f hooks.RunFilter) ([]hooks.Run, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return firstMatching(b.Attempts, f.Limit, func(r hooks.Run) bool {
-		return r.ID > f.After && matchesField(f.Workload, r.Workload) && matchesField(f.Tenant, r.Tenant) &&
+		return r.ID > f.After && matchesField(f.Workload, r.Workload) && matchesField(f.Tenant, r.Tenant) && f.Scope.Includes(r.Tenant, r.Workload, r.Claim) &&
 			matchesField(f.Claim, r.Claim) && matchesField(f.Container, r.Container) && matchesField(string(f.Point), string(r.Point)) &&
 			(len(f.States) == 0 || slices.Contains(f.States, r.State))
 	}), b.Errors["runs"]
@@ -97,5 +97,5 @@ func matchesFilter(f activity.Filter, e activity.Event) bool {
 		return false
 	}
 	return ofType && matchesField(f.Workload, e.Workload) && matchesField(f.Container, e.Container) &&
-		matchesField(f.Tenant, e.Tenant) && matchesField(f.Claim, e.Claim) && matchesField(f.Point, e.Point)
+		matchesField(f.Tenant, e.Tenant) && matchesField(f.Claim, e.Claim) && matchesField(f.Point, e.Point) && f.Scope.Includes(e.Tenant, e.Workload, e.Claim)
 }

@@ -27,21 +27,22 @@ import (
 // environment variable (HOSTLER_ and the flag's name in capitals) and a key of
 // the config file; the flag wins over the variable, the variable over the file.
 type serveConfig struct {
-	listen     string
-	data       string
-	runtime    string
-	store      string
-	storeFile  string
-	workloads  string
-	apiKeyFile string
-	shim       string
-	shimImage  string
-	kubeconfig string
-	namespace  string
-	nonRoot    bool
-	logLevel   string
-	logFormat  string
-	retention  time.Duration
+	listen       string
+	data         string
+	runtime      string
+	store        string
+	storeFile    string
+	workloads    string
+	apiKeyFile   string
+	bindingsFile string
+	shim         string
+	shimImage    string
+	kubeconfig   string
+	namespace    string
+	nonRoot      bool
+	logLevel     string
+	logFormat    string
+	retention    time.Duration
 	// unresponsive is how long a running container may leave requests
 	// unanswered.
 	unresponsive time.Duration
@@ -61,7 +62,8 @@ type serveConfig struct {
 
 	portDomain string // whose hosts are ports of claims
 
-	oidc oidcConfig // whose tokens are accepted
+	oidc      oidcConfig // whose tokens are accepted
+	listeners listenConfig
 
 	redactor *request.Redactor // of the secrets that hooks have read
 }
@@ -103,7 +105,8 @@ func (c *serveConfig) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.store, "store", sqlite, "where records are stored: sqlite, a file in the data directory, or postgres://USER@HOST/DATABASE")
 	f.StringVar(&c.storeFile, "store-file", "", "file with the store's URL, for a URL with a password")
 	f.StringVar(&c.workloads, "workloads", "", "directory of workload files to load and watch")
-	f.StringVar(&c.apiKeyFile, "api-key-file", "", "file with one API key per line; without it only loopback addresses are served")
+	f.StringVar(&c.apiKeyFile, "api-key-file", "", "file with one API key per line, followed when it changes; without a key, in it or made by the API, only loopback addresses are served")
+	f.StringVar(&c.bindingsFile, "bindings-file", "", "YAML file with bindings: roles of holders of tokens and certificates, and of users of this machine; followed when it changes")
 	f.StringVar(&c.shim, "shim", "", "the hostler-shim binary (default: next to this program)")
 	f.StringVar(&c.shimImage, "shim-image", "", "on kubernetes, the image that has hostler-shim: this program's own")
 	f.StringVar(&c.kubeconfig, "kubeconfig", "", "on kubernetes, the kubeconfig file (default: KUBECONFIG, or the pod's service account)")
@@ -126,6 +129,7 @@ func (c *serveConfig) flags(f *pflag.FlagSet) {
 	f.StringSliceVar(&c.hooksGCPHosts, "hooks-gcp-hosts", []string{"*.googleapis.com"}, "hosts that those credentials may be sent to")
 	f.StringVar(&c.portDomain, "port-domain", "", "domain whose hosts PORT-CLAIM.DOMAIN are ports of claims: ports.example.com, for https, or http://localhost:8700; its DNS has a wildcard")
 	c.oidc.flags(f)
+	c.listeners.flags(f)
 	f.String("config", "", "YAML file with any of these flags as keys")
 }
 
@@ -208,6 +212,9 @@ func (c *serveConfig) check() error {
 		validationErrors = errors.Join(validationErrors, fmt.Errorf("--port-domain: %w", err))
 	}
 	if _, err := c.tokenVerifier(); err != nil {
+		validationErrors = errors.Join(validationErrors, err)
+	}
+	if err := c.listeners.tls.Check(); err != nil {
 		validationErrors = errors.Join(validationErrors, err)
 	}
 	if c.retention < 0 {

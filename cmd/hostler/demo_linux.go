@@ -106,7 +106,7 @@ func runDemo(ctx context.Context, rt string, out, errOut io.Writer) (err error) 
 	d.printf("the server is listening on %s; its data directory is %s", base, data)
 	serving, stop := context.WithCancel(clean)
 	var g errgroup.Group
-	g.Go(func() error { return s.serve(serving, config, listener, nil) })
+	g.Go(func() error { return s.serve(serving, config, &listeners{tcp: listener}) })
 	err = errors.Join(d.show(ctx), d.clean(clean))
 	stop()
 	if err = errors.Join(err, g.Wait()); err == nil {

@@ -14,6 +14,8 @@ func (s *server) doctor(data string) *doctor.Doctor {
 			about, err := s.db.Info(ctx)
 			return doctor.Database(about), err
 		},
-		Disk: func() (doctor.Disk, error) { return diskSpace(data) },
+		Disk:        func() (doctor.Disk, error) { return diskSpace(data) },
+		Listeners:   func() []string { return s.listener.problems() },
+		Credentials: s.credentialFailures, CredentialProblems: s.credentialProblems,
 	}
 }

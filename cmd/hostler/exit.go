@@ -32,7 +32,7 @@ const exitHelp = `Exit status:
   0    success
   1    failure, or a workload file has errors
   2    usage error
-  3    no such workload, claim, container, run, wait, snapshot, key, file or command
+  3    no such workload, claim, container, run, wait, snapshot, key, binding, file or command
   4    no container available, or the server is unavailable: try again
   5    a hook failed
   6    the API key is missing, invalid or not allowed to do this, or a hook refuses it
@@ -55,6 +55,8 @@ var exitCodes = map[client.Code]int{
 	client.CodeSnapshotNotFound:   exitNotFound,
 	client.CodeMemoryNotFound:     exitNotFound,
 	client.CodeFileNotFound:       exitNotFound,
+	client.CodeKeyNotFound:        exitNotFound,
+	client.CodeBindingNotFound:    exitNotFound,
 	client.CodeTooManyRequests:    exitUnavailable,
 	client.CodeCommandNotFound:    exitNotFound,
 	client.CodeTooManyCommands:    exitUnavailable,
@@ -84,6 +86,10 @@ var hints = map[client.Code]string{
 	client.CodeSnapshotNotFound:  "see `hostler snapshots`",
 	client.CodeMemoryNotFound:    "see `hostler memory list`",
 	client.CodeFileNotFound:      "see `hostler files list`",
+	client.CodeKeyNotFound:       "see `hostler key list`",
+	client.CodeBindingNotFound:   "see `hostler binding list`",
+	client.CodeKeyExists:         "choose another name; see `hostler key list`",
+	client.CodeFirstCredential:   "make one with `hostler key create NAME --role operator`",
 	client.CodeNotEmpty:          "remove all that is in it with --recursive",
 	client.CodeMemoryNotShared:   "see memory in the workload file",
 	client.CodeMemoryFull:        "delete keys with `hostler memory delete`",

@@ -131,7 +131,7 @@ func startAsking(t *testing.T) *server {
 	rt := fake.New()
 	db.SetProtocols(rt.Protocols())
 	s := assemble(db, closableRuntime{rt}, snapshot.NewSinks(snapshot.PathPolicy{}, nil), requests, 0, slog.New(slog.DiscardHandler))
-	s.inside = s.insideRequests(api.New(s.apiOptions(nil, t.TempDir())))
+	s.inside = s.insideRequests(api.New(s.apiOptions(t.TempDir())))
 	ctx, stop := context.WithCancel(context.Background())
 	var loops errgroup.Group
 	loops.Go(func() error { return s.pools.Run(ctx) })

@@ -53,27 +53,27 @@ func (r recording) RunEnded(context.Context, hooks.Run) error { return r.err }
 
 func (r recording) RunFollowed(_ context.Context, _, _ hooks.Run) error { return r.err }
 
-// attempts is a store of deliveries whose UpdateDelivery returns err.
-type attempts struct {
+// attemptStore is a store of deliveries whose UpdateDelivery returns err.
+type attemptStore struct {
 	delivery.Store
 	err error
 }
 
-func (a attempts) UpdateDelivery(context.Context, delivery.Transition) (delivery.Permission, error) {
+func (a attemptStore) UpdateDelivery(context.Context, delivery.Transition) (delivery.Permission, error) {
 	return delivery.Permission{Fence: 3}, a.err
 }
 
-func (a attempts) StartTest(context.Context, hooks.Run) (delivery.Permission, error) {
+func (a attemptStore) StartTest(context.Context, hooks.Run) (delivery.Permission, error) {
 	return delivery.Permission{}, a.err
 }
 
-func (a attempts) RunEnded(context.Context, hooks.Run) error { return a.err }
+func (a attemptStore) RunEnded(context.Context, hooks.Run) error { return a.err }
 
 // Tests of hooks are neither counted nor logged: their failures alarm no one.
 func TestTestsAreNotCounted(t *testing.T) {
 	var out bytes.Buffer
 	m := newMetrics(emptyStore{})
-	s := m.deliveries(attempts{}, slog.New(slog.NewJSONHandler(&out, nil)))
+	s := m.deliveries(attemptStore{}, slog.New(slog.NewJSONHandler(&out, nil)))
 	run := hooks.Run{ID: "r", Attempt: 1, Point: hooks.PostClaim, Hook: "migrate", Kind: hooks.KindCommand, Workload: "web", State: hooks.Failed}.AsTest()
 	_, err := s.StartTest(t.Context(), run)
 	require.NoError(t, err)
@@ -88,8 +88,8 @@ func TestAttemptsOfDeliveriesAreCounted(t *testing.T) {
 	var out bytes.Buffer
 	m := newMetrics(emptyStore{})
 	log := slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	s := m.deliveries(attempts{}, log)
-	refusing := m.deliveries(attempts{err: delivery.ErrConflict}, log)
+	s := m.deliveries(attemptStore{}, log)
+	refusing := m.deliveries(attemptStore{err: delivery.ErrConflict}, log)
 	run := hooks.Run{ID: "r", Attempt: 1, Event: "claim.failed", Hook: "notify", Kind: hooks.KindWebhook, Workload: "web"}
 	update := func(state hooks.RunState) {
 		run.State = state

@@ -30,7 +30,7 @@ func (r *remote) flags(cmd *cobra.Command) {
 	f.StringVar(&r.server, "server", "", "address of the server (default $HOSTLER_SERVER, else that of the context, else "+defaultServer+")")
 	if f.Lookup("context") == nil { // that of hostler wait is another one
 		f.StringVar(&r.context, "context", "", "context to use (default $HOSTLER_CONTEXT, else the one of hostler context use)")
-		}
+	}
 	f.StringVar(&r.keyFile, "api-key-file", "", "file with the API key (default $HOSTLER_API_KEY_FILE; the key itself may be in $HOSTLER_API_KEY)")
 	f.StringVar(&r.caFile, "ca-file", "", "file with the certificates that the server's is verified with (default $HOSTLER_CA_FILE, else the system's)")
 	f.StringVar(&r.clientCert, "client-cert", "", "file with this client's certificate (default $HOSTLER_CLIENT_CERT)")

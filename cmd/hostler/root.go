@@ -51,6 +51,11 @@ it at the release, and records every event.
 		newLoginCmd(),
 		newLogoutCmd(),
 		newContextCmd(),
+		newKeyCmd(),
+		newTokenCmd(),
+		newBindingCmd(),
+		newWhoAmICmd(),
+		newCanICmd(),
 		newDoctorCmd(),
 		newVersionCmd(),
 	)

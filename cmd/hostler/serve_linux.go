@@ -7,7 +7,6 @@ import (
 	"io"
 	stdlog "log"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"os/signal"
@@ -21,7 +20,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hostler/hostler/api"
-	"github.com/hostler/hostler/auth"
 	"github.com/hostler/hostler/hooks/request"
 	"github.com/hostler/hostler/internal/flow"
 	"github.com/hostler/hostler/membership"
@@ -93,42 +91,30 @@ func newLogger(w io.Writer, c serveConfig) *slog.Logger {
 
 // serve runs a server until ctx ends.
 func serve(ctx context.Context, c serveConfig, log *slog.Logger) error {
-	listener, err := net.Listen("tcp", c.listen)
-	if err != nil {
-		return fmt.Errorf("listen: %w; choose another address with --listen", err)
-	}
-	defer listener.Close()
-	keys, err := keysFor(c, listener.Addr(), log)
+	listener, err := listen(c, log)
 	if err != nil {
 		return err
+	}
+	defer listener.Close()
+	if err := checkOpen(c.isNew(), listener.tcp.Addr(), slog.New(slog.DiscardHandler)); err != nil {
+		return err // before a database is created
 	}
 	s, err := wire(ctx, c, log)
 	if err != nil {
 		return err
 	}
-	err = s.serve(ctx, c, listener, keys)
+	if err = checkOpen(s.credentials.IsOpen(), listener.tcp.Addr(), log); err == nil {
+		err = s.serve(ctx, c, listener)
+	}
 	return errors.Join(err, s.closeAll())
-}
-
-// keysFor reads the API keys. Without keys the server must listen on a loopback
-// address.
-func keysFor(c serveConfig, addr net.Addr, log *slog.Logger) (*api.Keys, error) {
-	if c.apiKeyFile != "" {
-		return api.ReadKeys(c.apiKeyFile)
-	}
-	if tcp, ok := addr.(*net.TCPAddr); !ok || !tcp.IP.IsLoopback() {
-		return nil, fmt.Errorf("listening on %s without API keys would give every client in the network every container: "+
-			"name a file of keys with --api-key-file, or listen on 127.0.0.1", addr)
-	}
-	log.Warn("no API keys: every program and user of this machine can use the API; name a file of keys with --api-key-file")
-	return nil, nil
 }
 
 // serve runs the loops and the API until ctx ends, and then stops in order: new
 // requests, requests in progress, pending claims and releases, the loops.
-func (s *server) serve(ctx context.Context, c serveConfig, listener net.Listener, keys *api.Keys) error {
+func (s *server) serve(ctx context.Context, c serveConfig, listener *listeners) error {
 	defer listener.Close() // for a return before Serve, which closes it too
-	handler := api.New(s.apiOptions(keys, c.data))
+	s.listener = listener
+	handler := api.New(s.apiOptions(c.data))
 	s.inside = s.insideRequests(handler)
 	if !s.db.IsShared() {
 		// The database file is locked, so an earlier server has exited.
@@ -139,7 +125,7 @@ func (s *server) serve(ctx context.Context, c serveConfig, listener net.Listener
 	stopRenewing := s.renewLease(ctx)
 	loops, stopLoops := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopLoops()
-	server := api.NewServer(handler, s.log)
+	server := listener.newServer(handler, s.log)
 	stopping := make(chan struct{})
 
 	g, gctx := errgroup.WithContext(loops)
@@ -149,13 +135,9 @@ func (s *server) serve(ctx context.Context, c serveConfig, listener net.Listener
 	g.Go(func() error { return s.schedule.RunResumes(gctx) })
 	g.Go(func() error { return s.waits.Run(gctx) })
 	g.Go(func() error { return s.uses.Run(gctx) })
+	g.Go(func() error { return s.credentials.Run(gctx) })
 	g.Go(func() error { return s.lead(gctx, c) })
-	g.Go(func() error {
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			return fmt.Errorf("serve the API: %w", err)
-		}
-		return nil
-	})
+	listener.run(gctx, g, server)
 	g.Go(func() error {
 		defer stopLoops()
 		select {
@@ -165,7 +147,7 @@ func (s *server) serve(ctx context.Context, c serveConfig, listener net.Listener
 		close(stopping)
 		return s.stopAPI(context.WithoutCancel(ctx), handler, server)
 	})
-	s.log.Info("serving", "address", "http://"+listener.Addr().String(), "data", c.data, "version", version())
+	s.log.Info("serving", "address", listener.url(), "data", c.data, "version", version())
 	err := s.awaitStopped(g, stopping)
 	stopRenewing()
 	if s.member != nil {
@@ -249,11 +231,7 @@ func (s *server) awaitStopped(g *errgroup.Group, stopping <-chan struct{}) error
 }
 
 // apiOptions returns the options of the API.
-func (s *server) apiOptions(keys *api.Keys, data string) api.Options {
-	var accepted auth.Authenticator
-	if keys != nil {
-		accepted = keys
-	}
+func (s *server) apiOptions(data string) api.Options {
 	return api.Options{
 		Workloads: s.pools, Pools: s.pools, Containers: s.pools,
 		Claimer: countedClaims{s.claims, s.metrics}, Releaser: countedReleases{s.releases, s.metrics},
@@ -270,7 +248,7 @@ func (s *server) apiOptions(keys *api.Keys, data string) api.Options {
 			_, err := s.db.LastSeq(ctx)
 			return err
 		},
-		Metrics: s.metrics.handler(), Auth: accepted, Version: version(), Log: s.log,
+		Metrics: s.metrics.handler(), Auth: s.authenticator(), Keys: s.credentials, Bindings: s.credentials, Version: version(), Log: s.log,
 	}
 }
 

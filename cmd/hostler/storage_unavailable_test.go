@@ -45,7 +45,7 @@ func TestStorageUnavailable(t *testing.T) {
 			requests, err := serveConfig{}.requests()
 			require.NoError(t, err)
 			s := assemble(db, closableRuntime{fake.New()}, snapshot.NewSinks(snapshot.PathPolicy{}, nil), requests, 0, log)
-			served := httptest.NewServer(api.New(s.apiOptions(nil, t.TempDir())))
+			served := httptest.NewServer(api.New(s.apiOptions(t.TempDir())))
 			defer served.Close()
 			apply := func(image string) (code int, errOut string) {
 				code, _, errOut = hostler(t, "id: w\nimage: "+image+"\n", "apply", "-f", "-", "--server", served.URL)

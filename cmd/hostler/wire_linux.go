@@ -17,6 +17,8 @@ import (
 
 	"github.com/hostler/hostler/access"
 	"github.com/hostler/hostler/api"
+	"github.com/hostler/hostler/auth/attempts"
+	"github.com/hostler/hostler/auth/credential"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/delivery"
 	"github.com/hostler/hostler/hooks"
@@ -43,28 +45,31 @@ import (
 
 // server has the services of a server, wired together.
 type server struct {
-	db       *store.DB
-	rt       backend
-	sinks    *snapshot.Sinks
-	requests *request.Executor
-	pools    *pool.Pools
-	claims   *claim.Service
-	releases *release.Service
-	keeper   *inside.Keeper
-	inside   *inside.Service // set before any flow begins
-	events   *dispatch.Dispatcher
-	schedule *schedule.Scheduler
-	delivery *delivery.Service
-	publish  *publish.Service
-	waits    *wait.Service
-	dryRuns  *dryrun.Service
-	access   *access.Service
-	ports    api.PortDomain
-	uses     *access.Recorder
-	memory   *memory.Service
-	metrics  *metrics
-	member   *membership.Member // nil without a shared database
-	log      *slog.Logger
+	db          *store.DB
+	rt          backend
+	sinks       *snapshot.Sinks
+	requests    *request.Executor
+	pools       *pool.Pools
+	claims      *claim.Service
+	releases    *release.Service
+	keeper      *inside.Keeper
+	inside      *inside.Service // set before any flow begins
+	events      *dispatch.Dispatcher
+	schedule    *schedule.Scheduler
+	delivery    *delivery.Service
+	publish     *publish.Service
+	waits       *wait.Service
+	dryRuns     *dryrun.Service
+	access      *access.Service
+	ports       api.PortDomain
+	uses        *access.Recorder
+	memory      *memory.Service
+	metrics     *metrics
+	credentials *credential.Service
+	attempts    *attempts.Limiter  // nil without credentials
+	listener    *listeners         // set before the API is served
+	member      *membership.Member // nil without a shared database
+	log         *slog.Logger
 }
 
 // wire opens the database and the runtime and builds the services on them.
@@ -77,10 +82,13 @@ func wire(ctx context.Context, c serveConfig, log *slog.Logger) (*server, error)
 	if s.ports, err = api.ParsePortDomain(c.portDomain, id.secret); err != nil {
 		return nil, errors.Join(err, s.closeAll())
 	}
+	if err := s.loadCredentials(ctx, c, id.secret); err != nil {
+		return nil, errors.Join(err, s.closeAll())
+	}
 	return s, nil
 }
 
-// wireServices is wire without the domain of ports.
+// wireServices is wire without the domain of ports and the credentials.
 func wireServices(ctx context.Context, c serveConfig, log *slog.Logger) (*server, identity, error) {
 	if err := os.MkdirAll(c.data, 0o700); err != nil {
 		return nil, identity{}, fmt.Errorf("create the data directory: %w", err)

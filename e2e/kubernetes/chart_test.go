@@ -49,6 +49,7 @@ hooks:
   gcpHosts: [storage.googleapis.com, run.googleapis.com]
   secrets: { existingSecret: hook-secrets, allow: { SLACK_URL: "agent-*@hooks.slack.com" } }
 priorityClassName: high`,
+	"access": accessValues,
 }
 
 // The API server accepts every field of the rendered objects.
@@ -86,20 +87,27 @@ func collectionPath(t testing.TB, o object) string {
 func TestRefusedValues(t *testing.T) {
 	t.Parallel()
 	for values, words := range map[string]string{
-		"replicas: 2":                                 "several servers need store.type postgres",
-		"store: { type: postgres }":                   "a Secret with the database's URL is needed",
-		"store: { type: mysql }":                      "/store/type",
-		"replica: 3":                                  "replica",
-		"workloads: { files: { a.txt: '' } }":         "a.txt",
-		"networkPolicy: { container: {} }":            "container",
-		"retention: 30d":                              "/retention",
-		"logLevel: loud":                              "/logLevel",
-		"hooks: { allow: 'a,b' }":                     "/hooks/allow",
-		"hooks: { own: ['a,b'] }":                     "/hooks/own",
-		"hooks: { allowed: [] }":                      "allowed",
-		"hooks: { secrets: { allow: { 'a-b': x } } }": "a-b",
-		"credentials: { items: [{ key: a }] }":        "path",
-		"apiKeys: { key: mine }":                      "Secret of your own",
+		"replicas: 2":                                                 "several servers need store.type postgres",
+		"store: { type: postgres }":                                   "a Secret with the database's URL is needed",
+		"store: { type: mysql }":                                      "/store/type",
+		"replica: 3":                                                  "replica",
+		"workloads: { files: { a.txt: '' } }":                         "a.txt",
+		"networkPolicy: { container: {} }":                            "container",
+		"retention: 30d":                                              "/retention",
+		"logLevel: loud":                                              "/logLevel",
+		"hooks: { allow: 'a,b' }":                                     "/hooks/allow",
+		"hooks: { own: ['a,b'] }":                                     "/hooks/own",
+		"hooks: { allowed: [] }":                                      "allowed",
+		"hooks: { secrets: { allow: { 'a-b': x } } }":                 "a-b",
+		"credentials: { items: [{ key: a }] }":                        "path",
+		"apiKeys: { key: mine }":                                      "Secret of your own",
+		"tls: { cert: a }":                                            "cert",
+		"tls: { clientCA: { existingSecret: a } }":                    "it needs tls.existingSecret",
+		"oidc: { issuers: [{ issuer: a }] }":                          "audiences",
+		"bindings: { items: [{ name: a, kind: key, role: tenant }] }": "kind",
+		"bindings: { items: [{ name: a, kind: cert, role: root }] }":  "role",
+		"quotas: { server: claims=1 }":                                "server",
+		"extraArgs: --a":                                              "/extraArgs",
 		"serviceMonitor: { enabled: true }\napiKeys: { existingSecret: mine }": "keySecret",
 	} {
 		_, err := render(t, values)

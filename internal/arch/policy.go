@@ -10,8 +10,9 @@ var layers = []layer{
 	// What the rest speaks of.
 	{"activity", nil},
 	{"auth", []string{"activity"}},
-	{"auth/credential", []string{"activity", "auth"}},
 	{"auth/oidc", []string{"auth", "internal/regular", "internal/singleflight"}},
+	{"auth/attempts", []string{"auth"}},
+	{"auth/credential", []string{"activity", "auth", "internal/regular"}},
 	{"runtime", nil},
 	{"internal/flow", nil},
 	{"internal/transition", []string{"activity"}},
@@ -40,7 +41,7 @@ var layers = []layer{
 	// What Hostler does, each on top of the one before.
 	{"hooks/variables", nil},
 	{"hooks/lint", nil},
-	{"hooks", []string{"runtime", "hooks/variables"}},
+	{"hooks", []string{"activity", "runtime", "hooks/variables"}},
 	{"hooks/runner", []string{"runtime", "hooks", "hooks/variables", "workload", "internal/flow", "internal/backoff"}},
 	{"hooks/request", []string{"hooks", "hooks/runner", "hooks/variables", "internal/regular"}},
 	{"hooks/request/googleauth", []string{"hooks/request"}},
@@ -53,6 +54,9 @@ var layers = []layer{
 	{"claim", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "snapshot", "pool", "internal/flow", "internal/transition", "internal/singleflight", "internal/dispatch"}},
 	{"release", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "pool", "claim", "internal/flow", "internal/singleflight", "internal/dispatch", "internal/backoff"}},
 	{"release/schedule", []string{"runtime", "workload", "pool", "claim", "release", "internal/backoff", "internal/workqueue"}},
+
+	// What accepts connections. It knows how a credential ends.
+	{"transport", []string{"auth"}},
 
 	// What tenants keep. It knows nothing of the rest.
 	{"memory", []string{"internal/jsonvalue"}},
@@ -124,8 +128,8 @@ var importOwners = []owner{
 	{"code.dny.dev/ssrf", []string{"hooks/request"}, "only package hooks/request judges addresses"},
 	{"mvdan.cc/sh", []string{"hooks/lint"}, "shells are read by their grammar, in package hooks/lint: patterns miss options in another order and nested commands"},
 	{"github.com/klauspost/compress", []string{"snapshot"}, "only snapshots are compressed"},
-	{"gopkg.in/yaml.v3", []string{"workload", "api/...", "cmd/hostler"},
-		"YAML is read by package workload and printed by the API and the command line"},
+	{"gopkg.in/yaml.v3", []string{"workload", "auth/credential", "api/...", "cmd/hostler"},
+		"YAML is read by the packages of workloads and bindings, and printed by the API and the command line"},
 	{"golang.org/x/term", []string{"cmd/hostler"}, "only cmd/hostler has a terminal"},
 	{"github.com/coder/websocket", []string{"api/..."}, "only the API speaks WebSocket"},
 	{"github.com/spf13/cobra", []string{"cmd/hostler"}, "only cmd/hostler is a command line"},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/hostler/hostler/access"
 	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/auth/credential"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/delivery"
 	"github.com/hostler/hostler/hooks"
@@ -38,6 +39,7 @@ type Store interface {
 	HeldClaims
 	wait.Store
 	access.UseStore
+	credential.Store
 	Reader
 	Admin
 }
@@ -129,6 +131,12 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"panic is contained", panics},
 		{"ended context changes nothing", endedContext},
 		{"meta", meta},
+		{"keys are added, revoked and pruned", credentialKeys},
+		{"keys that have changed are read", credentialGenerations},
+		{"the first credential is an operator's", credentialConditions},
+		{"one of two first operators is added", credentialRace},
+		{"last uses of keys are recorded", credentialUses},
+		{"bindings are put and deleted", credentialBindings},
 		{"meta is set once", metaOnce},
 		{"retention truncates the log", pruneLog},
 		{"retention keeps what is in use", pruneRecords},
@@ -190,6 +198,8 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"hook of a wait starts in no other claim", waitRuns},
 		{"wait is recorded as it is", waitRoundTrip},
 		{"retention keeps waits of live claims", pruneWaits},
+		{"lists have what a scope includes", scopes},
+		{"events of a container that is not wiped are its claim's", eventsOfUnwiped},
 		{"close finishes queued changes", closeFinishesQueued},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -46,6 +46,17 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- else if .Values.workloads.files }}{{ include "hostler.name" . }}-workloads{{ end }}
 {{- end }}
 
+{{/* The ConfigMap of bindings; empty for none. */}}
+{{- define "hostler.bindings" -}}
+{{- if .Values.bindings.existingConfigMap }}{{ .Values.bindings.existingConfigMap }}
+{{- else if .Values.bindings.items }}{{ include "hostler.name" . }}-bindings{{ end }}
+{{- end }}
+
+{{/* The scheme of the API. */}}
+{{- define "hostler.scheme" -}}
+{{ if .Values.tls.existingSecret }}https{{ else }}http{{ end }}
+{{- end }}
+
 {{/* The volume claim of a server that keeps its records in SQLite. */}}
 {{- define "hostler.claim" -}}
 {{ .Values.store.sqlite.existingClaim | default (printf "%s-data" (include "hostler.name" .)) }}

@@ -2,12 +2,21 @@
 {{- define "hostler.pod" -}}
 {{- $sqlite := eq .Values.store.type "sqlite" -}}
 {{- $files := include "hostler.files" . -}}
+{{- $bindings := include "hostler.bindings" . -}}
+{{- $probe := ternary ", scheme: HTTPS" "" (ne .Values.tls.existingSecret "") -}}
+{{- if and .Values.tls.clientCA.existingSecret (not .Values.tls.existingSecret) }}
+{{- fail "tls.clientCA: it needs tls.existingSecret" }}
+{{- end -}}
 metadata:
   labels:
     {{- include "hostler.labels" . | nindent 4 }}
     {{- with .Values.podLabels }}{{ toYaml . | nindent 4 }}{{ end }}
   annotations:
     kubectl.kubernetes.io/default-container: hostler
+    {{- with .Values.oidc.issuers }}
+    # Issuers are read when a server starts.
+    hostler/issuers: {{ toJson . | sha256sum }}
+    {{- end }}
     {{- with .Values.podAnnotations }}{{ toYaml . | nindent 4 }}{{ end }}
 spec:
   serviceAccountName: {{ include "hostler.account" . }}
@@ -32,7 +41,11 @@ spec:
     - name: hostler
       image: {{ include "hostler.image" . | quote }}
       imagePullPolicy: {{ .Values.image.pullPolicy }}
+      {{- if .Values.extraArgs }}
+      args: {{- prepend .Values.extraArgs "serve" | toYaml | nindent 8 }}
+      {{- else }}
       args: [serve]
+      {{- end }}
       env:
         - { name: HOSTLER_RUNTIME, value: kubernetes }
         # The nodes get the shim for containers from this image.
@@ -42,6 +55,24 @@ spec:
         - { name: HOSTLER_LISTEN, value: "0.0.0.0:8700" }
         - { name: HOSTLER_DATA, value: /var/lib/hostler }
         - { name: HOSTLER_API_KEY_FILE, value: /etc/hostler/keys/keys }
+        {{- if .Values.tls.existingSecret }}
+        - { name: HOSTLER_TLS_CERT, value: /etc/hostler/tls/tls.crt }
+        - { name: HOSTLER_TLS_KEY, value: /etc/hostler/tls/tls.key }
+        {{- end }}
+        {{- if .Values.tls.clientCA.existingSecret }}
+        - { name: HOSTLER_TLS_CLIENT_CA, value: /etc/hostler/client-ca/ca.crt }
+        {{- end }}
+        {{- if .Values.oidc.issuers }}
+        - { name: HOSTLER_OIDC_FILE, value: /etc/hostler/oidc/issuers.yaml }
+        {{- end }}
+        {{- if $bindings }}
+        - { name: HOSTLER_BINDINGS_FILE, value: /etc/hostler/bindings/bindings.yaml }
+        {{- end }}
+        {{- range $level, $limits := .Values.quotas }}
+        {{- with $limits }}
+        - { name: HOSTLER_QUOTA_{{ upper $level }}, value: {{ . | quote }} }
+        {{- end }}
+        {{- end }}
         - { name: HOSTLER_LOG_FORMAT, value: json }
         - { name: HOSTLER_LOG_LEVEL, value: {{ .Values.logLevel | quote }} }
         - { name: HOSTLER_RETENTION, value: {{ .Values.retention | quote }} }
@@ -83,11 +114,11 @@ spec:
       ports:
         - { name: api, containerPort: 8700 }
       # Migrating an older database takes time.
-      startupProbe: { httpGet: { path: /healthz, port: api }, periodSeconds: 2, timeoutSeconds: 5, failureThreshold: 150 }
+      startupProbe: { httpGet: { path: /healthz, port: api{{ $probe }} }, periodSeconds: 2, timeoutSeconds: 5, failureThreshold: 150 }
       # A slow server must not be killed: its unfinished work would be undone.
-      livenessProbe: { httpGet: { path: /healthz, port: api }, periodSeconds: 10, timeoutSeconds: 10, failureThreshold: 6 }
+      livenessProbe: { httpGet: { path: /healthz, port: api{{ $probe }} }, periodSeconds: 10, timeoutSeconds: 10, failureThreshold: 6 }
       # Checks the database and the cluster, which may be slow.
-      readinessProbe: { httpGet: { path: /readyz, port: api }, periodSeconds: 5, timeoutSeconds: 5 }
+      readinessProbe: { httpGet: { path: /readyz, port: api{{ $probe }} }, periodSeconds: 5, timeoutSeconds: 5 }
       {{- if not $sqlite }}
       # Other servers continue: update the endpoints before this one stops listening.
       lifecycle: { preStop: { sleep: { seconds: 5 } } }
@@ -101,6 +132,21 @@ spec:
         - { name: data, mountPath: /var/lib/hostler }
         - { name: tmp, mountPath: /tmp }
         - { name: keys, mountPath: /etc/hostler/keys, readOnly: true }
+        {{- if .Values.tls.existingSecret }}
+        - { name: tls, mountPath: /etc/hostler/tls, readOnly: true }
+        {{- end }}
+        {{- if .Values.tls.clientCA.existingSecret }}
+        - { name: client-ca, mountPath: /etc/hostler/client-ca, readOnly: true }
+        {{- end }}
+        {{- if .Values.oidc.issuers }}
+        - { name: oidc, mountPath: /etc/hostler/oidc, readOnly: true }
+        {{- end }}
+        {{- if .Values.oidc.files.existingSecret }}
+        - { name: oidc-files, mountPath: /etc/hostler/oidc-files, readOnly: true }
+        {{- end }}
+        {{- if $bindings }}
+        - { name: bindings, mountPath: /etc/hostler/bindings, readOnly: true }
+        {{- end }}
         {{- if $files }}
         - { name: workloads, mountPath: /etc/hostler/workloads, readOnly: true }
         {{- end }}
@@ -121,6 +167,34 @@ spec:
         secretName: {{ include "hostler.keys" . }}
         items: [{ key: {{ .Values.apiKeys.key | quote }}, path: keys }]
         defaultMode: 0440
+    {{- with .Values.tls.existingSecret }}
+    - name: tls
+      secret:
+        secretName: {{ . }}
+        items: [{ key: tls.crt, path: tls.crt }, { key: tls.key, path: tls.key }]
+        defaultMode: 0440
+    {{- end }}
+    {{- with .Values.tls.clientCA }}
+    {{- if .existingSecret }}
+    - name: client-ca
+      secret:
+        secretName: {{ .existingSecret }}
+        items: [{ key: {{ .key | quote }}, path: ca.crt }]
+        defaultMode: 0440
+    {{- end }}
+    {{- end }}
+    {{- if .Values.oidc.issuers }}
+    - { name: oidc, configMap: { name: {{ include "hostler.name" . }}-issuers } }
+    {{- end }}
+    {{- with .Values.oidc.files.existingSecret }}
+    - { name: oidc-files, secret: { secretName: {{ . }}, defaultMode: 0440 } }
+    {{- end }}
+    {{- if $bindings }}
+    - name: bindings
+      configMap:
+        name: {{ $bindings }}
+        items: [{ key: {{ ternary .Values.bindings.key "bindings.yaml" (ne .Values.bindings.existingConfigMap "") | quote }}, path: bindings.yaml }]
+    {{- end }}
     {{- if $files }}
     - { name: workloads, configMap: { name: {{ $files }} } }
     {{- end }}

@@ -1,0 +1,10 @@
+// Package transport listens for the clients of a server: TLS with files that are
+// followed, and a Unix socket that knows its peers.
+//
+// It promises that connections stay open while files are replaced, that files which
+// cannot be used change nothing, and that a client's certificate is valid at each
+// request, not only at the handshake: one that has expired, or whose authority was
+// replaced, is not shown to the handler, and ends the requests in progress. What a
+// certificate or a user may do is left to package auth and those below it. Nothing
+// that a proxy says of a client is read.
+package transport
