@@ -9,6 +9,7 @@ import (
 
 	"github.com/hostler/hostler/auth"
 	"github.com/hostler/hostler/auth/oidc"
+	"github.com/hostler/hostler/client"
 )
 
 // Tokens of service accounts are tokens of an issuer: the API server, whose issuer
@@ -48,6 +49,39 @@ func TestServiceAccountTokens(t *testing.T) {
 	require.NoError(t, err)
 	_, err = verifier.Verify(t.Context(), c.tokenFor(t, namespace, "default", "hostler"))
 	require.ErrorIs(t, err, auth.ErrUnavailable)
+}
+
+// A server gives a service account the role of the binding that names it, and none to
+// another account.
+func TestServerAcceptsServiceAccounts(t *testing.T) {
+	t.Parallel()
+	c := requireCluster(t)
+	namespace, other := c.namespace(t, "restricted"), c.namespace(t, "restricted")
+	var about struct{ Issuer string }
+	c.mustDo(t, "GET", "/.well-known/openid-configuration", nil, &about)
+	dir := t.TempDir()
+	token, bindings := filepath.Join(dir, "token"), filepath.Join(dir, "bindings.yaml")
+	require.NoError(t, os.WriteFile(token, []byte(c.token(t, namespace, "default")), 0o600))
+	require.NoError(t, os.WriteFile(bindings, []byte("- name: shop\n  kind: oidc\n  issuer: "+about.Issuer+
+		"\n  subject: system:serviceaccount:"+namespace+":default\n  role: tenant\n  tenants: [shop]\n"), 0o600))
+	base := startServer(t, "--runtime", "process", "--bindings-file", bindings, "--oidc-issuer", about.Issuer,
+		"--oidc-audience", "hostler", "--oidc-jwks-uri", c.config.Host+"/openid/v1/jwks",
+		"--oidc-ca-file", c.authorityFile(t), "--oidc-token-file", token)
+	for _, test := range []struct {
+		namespace, audience string
+		status              int
+	}{{namespace, "hostler", 0}, {namespace, "", 401}, {other, "hostler", 401}} {
+		api, err := client.New(base, c.tokenFor(t, test.namespace, "default", test.audience))
+		require.NoError(t, err)
+		_, err = api.Claims(t.Context(), client.ClaimFilter{})
+		if test.status == 0 {
+			require.NoError(t, err)
+			continue
+		}
+		problem := new(client.Error)
+		require.ErrorAs(t, err, &problem)
+		require.Equal(t, test.status, problem.Status)
+	}
 }
 
 // authorityFile writes the certificate of the cluster's CA to a file.
