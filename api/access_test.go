@@ -154,6 +154,15 @@ func requestOf(ctx context.Context, o operation, c accessColumn, thing string) *
 		}
 	case "publish-event":
 		body = fmt.Sprintf(`{"claim":%q,"type":"agent.x"}`, "claim-"+thing)
+	case "create-token":
+		body = fmt.Sprintf(`{"tenant":%q}`, tenantOf[thing])
+	case "create-key":
+		body = `{"name":"x","role":"viewer"}`
+	case "put-binding":
+		body = `{"kind":"unix","subject":"1","role":"viewer"}`
+	case "list-keys", "list-bindings", "whoami":
+	case "can-i":
+		query = "?operation=claim&" + filter
 	case "list-snapshots":
 		query = "?tenant=" + tenantOf[thing]
 	default:
@@ -263,7 +272,7 @@ func accessCell(t *testing.T, b *apitest.Backend, h http.Handler, o operation, c
 // isPublic reports whether an operation is for everyone with a credential, or without
 // one, and has nothing of anyone.
 func isPublic(o operation) bool {
-	return slices.Contains([]string{"healthz", "readyz", "openapi"}, o.id)
+	return slices.Contains([]string{"healthz", "readyz", "openapi", "whoami", "can-i"}, o.id)
 }
 
 // requireHidden requires that the response for a thing of others is that for one that

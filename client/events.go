@@ -78,6 +78,12 @@ const (
 	EventRequestCompleted    EventType = "request.completed"
 
 	EventAgentActivityChanged EventType = "agent.activity_changed"
+
+	EventKeyCreated     EventType = "key.created"
+	EventKeyRevoked     EventType = "key.revoked"
+	EventTokenCreated   EventType = "token.created"
+	EventBindingApplied EventType = "binding.applied"
+	EventBindingDeleted EventType = "binding.deleted"
 )
 
 // LogTruncated is the type of a line of a stream that stands for events that
@@ -102,6 +108,10 @@ type Event struct {
 	// that sent. Priority is nil for the other events.
 	Untrusted bool `json:"untrusted,omitempty"`
 	Priority  *int `json:"priority,omitempty"`
+
+	Actor   string `json:"actor,omitempty"`   // who caused it, such as key:NAME
+	Address string `json:"address,omitempty"` // of the client that caused it
+	Request string `json:"request,omitempty"` // the id of the request that caused it
 }
 
 // FollowedEvent is one line of a stream of events.

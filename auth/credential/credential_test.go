@@ -126,7 +126,7 @@ func TestOtherServers(t *testing.T) {
 	})
 }
 
-// Keys that nobody has cost a bounded number of reads, and unchanged keys are not
+// Keys that do not exist cost a bounded number of reads, and unchanged keys are not
 // loaded again.
 func TestUnknownKeysCostLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -27,7 +27,7 @@ type remote struct {
 // flags adds the flags that all client commands share.
 func (r *remote) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&r.server, "server", "", "address of the server (default $HOSTLER_SERVER, else that of the context, else "+defaultServer+")")
+	f.StringVar(&r.server, "server", "", "address of the server, or unix:PATH of its Unix socket (default $HOSTLER_SERVER, else that of the context, else "+defaultServer+")")
 	if f.Lookup("context") == nil { // that of hostler wait is another one
 		f.StringVar(&r.context, "context", "", "context to use (default $HOSTLER_CONTEXT, else the one of hostler context use)")
 	}

@@ -61,6 +61,19 @@ export interface Attempts {
   items: Array<Run>;
 }
 
+export interface BindingAppliedData {
+  /** The binding's name. */
+  binding?: string;
+  /** oidc, cert or unix. */
+  kind?: string;
+  role?: string;
+}
+
+export interface BindingDeletedData {
+  /** The binding's name. */
+  binding?: string;
+}
+
 export interface Bounds {
   max_size: number;
   min_idle: number;
@@ -432,6 +445,10 @@ export interface EngineInfo {
 }
 
 export interface Event {
+  /** Who caused it: key:NAME, token:MAKER#TENANT, oidc:ISSUER#SUBJECT, cert:NAME, unix:UID, claim:ID for a program in a container, link, local or system. */
+  actor?: string;
+  /** The address of the client that caused it. Tenants do not see those of others. */
+  address?: string;
   claim?: string;
   container?: string;
   /** Details, by type. */
@@ -444,6 +461,8 @@ export interface Event {
   point?: "pre_start" | "post_start" | "post_create" | "post_claim" | "wait_start" | "wait_signal" | "wait_timeout" | "pre_release" | "pre_destroy" | (string & {});
   /** Of an event that a tenant's program published: 9 is critical, 8 about its lifecycle, 7 about its state, 6 and lower are measurements. */
   priority?: number;
+  /** The id of the request that caused it. */
+  request?: string;
   /** The hook run that it is about. */
   run?: string;
   /** Place in the log, growing; resume after it. */
@@ -556,6 +575,10 @@ export interface Finding {
 }
 
 export interface FollowedEvent {
+  /** Who caused it: key:NAME, token:MAKER#TENANT, oidc:ISSUER#SUBJECT, cert:NAME, unix:UID, claim:ID for a program in a container, link, local or system. */
+  actor?: string;
+  /** The address of the client that caused it. Tenants do not see those of others. */
+  address?: string;
   claim?: string;
   container?: string;
   /** Details, by type. */
@@ -570,6 +593,8 @@ export interface FollowedEvent {
   point?: "pre_start" | "post_start" | "post_create" | "post_claim" | "wait_start" | "wait_signal" | "wait_timeout" | "pre_release" | "pre_destroy" | (string & {});
   /** Of an event that a tenant's program published: 9 is critical, 8 about its lifecycle, 7 about its state, 6 and lower are measurements. */
   priority?: number;
+  /** The id of the request that caused it. */
+  request?: string;
   /** The hook run that it is about. */
   run?: string;
   /** Place in the log, growing; resume after it. */
@@ -679,6 +704,20 @@ export interface Item {
   updated_at: string;
   /** It grows with each put; two values of a key never have the same version. */
   version: number;
+}
+
+export interface KeyCreatedData {
+  expires_at?: string;
+  /** The key's name. */
+  key?: string;
+  /** The beginning of the key. */
+  prefix?: string;
+  roles?: Array<string>;
+}
+
+export interface KeyRevokedData {
+  /** The key's name. */
+  key?: string;
 }
 
 export interface Link {
@@ -1087,6 +1126,14 @@ export interface Synced {
 export interface TerminalSize {
   columns: number;
   rows: number;
+}
+
+export interface TokenCreatedData {
+  expires_at?: string;
+  /** The name of the credential that made it. */
+  maker?: string;
+  /** The token's id, which is no secret. */
+  token?: string;
 }
 
 export interface Transfer {
