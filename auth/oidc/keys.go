@@ -103,12 +103,12 @@ type keyStore struct {
 	now   func() time.Time
 	calls singleflight.Group[struct{}, struct{}, struct{}]
 
-	mu       sync.Mutex // guards the fields below
-	keys     keySet
-	read     time.Time // when keys were read; zero: never
-	freshTo  time.Time
-	attempt  time.Time // the end of the last request
-	attemptE error     // its error
+	mu      sync.Mutex // guards the fields below
+	keys    keySet
+	read    time.Time // when keys were read; zero: never
+	freshTo time.Time
+	attempt time.Time // the end of the last request
+	failure error     // its error
 }
 
 func newKeyStore(fetch func(context.Context) (fetched, error), now func() time.Time) *keyStore {
@@ -131,12 +131,17 @@ func (s *keyStore) find(ctx context.Context, id, algorithm string) (keySet, erro
 	if len(keys) > 0 {
 		return keys, nil
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.attemptE != nil {
-		return nil, fmt.Errorf("%w: %w", auth.ErrUnavailable, s.attemptE)
+	if err := s.problem(); err != nil {
+		return nil, fmt.Errorf("%w: %w", auth.ErrUnavailable, err)
 	}
 	return nil, errUnknownKey
+}
+
+// problem returns the error of the last request.
+func (s *keyStore) problem() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failure
 }
 
 // known returns the keys that match, whether they are used without a request, and
@@ -188,7 +193,7 @@ func (s *keyStore) record(got fetched, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	s.attempt, s.attemptE = now, err
+	s.attempt, s.failure = now, err
 	if err != nil {
 		return
 	}

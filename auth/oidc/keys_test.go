@@ -127,6 +127,7 @@ func TestOutage(t *testing.T) {
 	token, other := i.Sign(claims), oidctest.Sign(t, oidctest.NewKey(t, "k2"), nil, claims)
 	_, err := v.Verify(t.Context(), token)
 	require.NoError(t, err)
+	require.Empty(t, v.Problems())
 	i.Server.Close()
 	for _, wait := range []time.Duration{fetchInterval, maxAge, time.Second} {
 		clock.advance(wait)
@@ -139,6 +140,10 @@ func TestOutage(t *testing.T) {
 	clock.advance(maxStale)
 	_, err = v.Verify(t.Context(), token)
 	require.ErrorIs(t, err, auth.ErrUnavailable)
+	problems := v.Problems()
+	require.Len(t, problems, 1)
+	require.Contains(t, problems[0], i.URL())
+	require.Contains(t, problems[0], "connection refused")
 }
 
 // An issuer that answers slowly, without an end, with a redirect or nonsense has no

@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"slices"
@@ -125,6 +126,18 @@ func New(issuers ...Issuer) (*Verifier, error) {
 		v.issuers[i.URL] = &issuer{i, newKeyStore(newSource(i).fetch, func() time.Time { return v.now() })}
 	}
 	return v, nil
+}
+
+// Problems describes the issuers whose keys could not be read the last time, for the
+// operator: clients get no reason.
+func (v *Verifier) Problems() []string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(v.issuers)) {
+		if err := v.issuers[name].keys.problem(); err != nil {
+			all = append(all, fmt.Sprintf("the keys of the issuer %s cannot be read: %.300q", name, err.Error()))
+		}
+	}
+	return all
 }
 
 // Verify implements auth.TokenVerifier.
