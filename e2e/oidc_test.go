@@ -65,3 +65,31 @@ func TestLoginAtIssuer(t *testing.T) {
 		}
 	}
 }
+
+// While the keys of an issuer cannot be read, its tokens cannot be checked: the
+// operator sees why, the client does not.
+func TestIssuerIsDown(t *testing.T) {
+	t.Parallel()
+	issuer := oidctest.New(t)
+	down := serve(t, processBackend{}, "--oidc-issuer", "http://127.0.0.1:1", "--oidc-audience", "cli", "--api-key-file", operatorKey(t))
+	c, err := client.New(down.base, oidctest.Sign(t, issuer.Key(), nil, map[string]any{"iss": "http://127.0.0.1:1", "aud": "cli", "sub": "a", "exp": 9999999999}))
+	require.NoError(t, err)
+	_, err = c.Pools(t.Context())
+	problem := new(client.Error)
+	require.ErrorAs(t, err, &problem)
+	require.Equal(t, http.StatusServiceUnavailable, problem.Status)
+	require.NotContains(t, problem.Error(), "127.0.0.1:1")
+	report := hostler(t, []string{"HOSTLER_SERVER=" + down.base, "HOSTLER_API_KEY=" + operatorSecret}, "", "doctor")
+	require.Contains(t, report.out, "the keys of the issuer http://127.0.0.1:1 cannot be read")
+}
+
+// operatorSecret is the key of an operator.
+const operatorSecret = "a-key-of-an-operator-0123456789"
+
+// operatorKey writes a file with the key of an operator.
+func operatorKey(t testing.TB) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "keys")
+	require.NoError(t, os.WriteFile(path, []byte("admin:"+operatorSecret+"\n"), 0o600))
+	return path
+}

@@ -24,7 +24,7 @@ func (s *server) loadCredentials(ctx context.Context, c serveConfig, secret []by
 	if err != nil {
 		return err
 	}
-	s.credentials = credentials
+	s.credentials, s.tokens = credentials, tokens
 	return credentials.Load(ctx)
 }
 
@@ -42,7 +42,11 @@ func (s *server) credentialProblems() []string {
 	if s.credentials == nil {
 		return nil
 	}
-	return s.credentials.Problems()
+	problems := s.credentials.Problems()
+	if issuers, ok := s.tokens.(interface{ Problems() []string }); ok {
+		problems = append(problems, issuers.Problems()...)
+	}
+	return problems
 }
 
 // checkOpen returns an error if a server without a credential listens on an address
