@@ -150,13 +150,18 @@ func (a *API) serveSocket(ctx context.Context, conn *websocket.Conn, c *access.C
 	g.Go(func() error {
 		defer cancel() // the client has left, or has sent what it may not
 		defer close(s.input)
-		return s.receive(ctx, c)
+		// It returns when the connection is closed. With ctx it would close it before
+		// the last message.
+		return s.receive(context.WithoutCancel(ctx), c)
 	})
 	g.Go(func() error { return s.passInput(ctx, c) })
 	err := a.followOutput(ctx, c, s)
 	status := websocket.StatusNormalClosure
 	if !s.exited {
 		status = websocket.StatusGoingAway
+	}
+	if credentialEnd(ctx) != nil {
+		status = websocket.StatusPolicyViolation
 	}
 	_ = conn.Close(status, "") // receive returns
 	cancel()

@@ -74,6 +74,7 @@ func (a *API) commandOutput(ctx context.Context, in *outputIn) (*streamOut, erro
 			return
 		}
 		lines := &outputLines{a: a, w: w, send: http.NewResponseController(w).Flush}
+		defer cutOff(hc.Context(), w)()
 		if err := a.followOutput(hc.Context(), c, lines); err != nil {
 			a.o.Log.DebugContext(hc.Context(), "output of a command ended", "request", requestID(hc.Context()), "error", err)
 		}
@@ -158,9 +159,21 @@ func (a *API) writeOutput(ctx context.Context, c *access.Command, read <-chan pi
 		case <-a.closing:
 			return nil
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return endOutput(ctx, w)
 		}
 	}
+}
+
+// endOutput writes why output ends before its command does, if its reader's
+// credential has ended.
+func endOutput(ctx context.Context, w outputWriter) error {
+	cause := credentialEnd(ctx)
+	if cause == nil {
+		return context.Cause(ctx)
+	}
+	last := context.WithoutCancel(ctx)
+	w.piece(last, piece{err: cause})
+	return errors.Join(cause, w.flush(last))
 }
 
 // writeBatch writes a piece and those that wait behind it. It reports whether the

@@ -174,6 +174,7 @@ func (a *API) readFile(ctx context.Context, in *getFileIn) (*streamOut, error) {
 			in.writer.WriteHeader(http.StatusPartialContent)
 		}
 		if !isHead {
+			defer cutOff(ctx, in.writer)()
 			a.send(ctx, in.writer, begin, part.length)
 		}
 	}}, nil
@@ -260,6 +261,7 @@ func (a *API) send(ctx context.Context, w io.Writer, content io.Reader, length i
 	if length >= 0 {
 		content = io.LimitReader(content, length)
 	}
+	content = untilEnd{ctx, content}
 	// Neither side copies by itself, with buffers of its own.
 	n, err := io.CopyBuffer(struct{ io.Writer }{w}, struct{ io.Reader }{content}, make([]byte, copyBuffer))
 	if err == nil && (length < 0 || n == length) {

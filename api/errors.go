@@ -8,6 +8,7 @@ import (
 
 	"github.com/hostler/hostler/access"
 	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/auth"
 	"github.com/hostler/hostler/auth/credential"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/delivery"
@@ -216,6 +217,8 @@ var errorCodes = []struct {
 	{delivery.ErrTestRunning, Conflict},
 	{access.ErrTooManyTransfers, TooManyRequests},
 	{access.ErrTooManyCalls, TooManyRequests},
+	{auth.ErrRevoked, Unauthorized},
+	{auth.ErrExpired, Unauthorized},
 	{runtime.ErrBadArchive, InvalidRequest},
 	{runtime.ErrUnsupported, NotSupported},
 	{runtime.ErrPortRefused, PortRefused},

@@ -188,6 +188,7 @@ func (a *API) readTree(ctx context.Context, in *getFileIn) (*streamOut, error) {
 	return &streamOut{func(huma.Context) {
 		defer archive.Close() //nolint:errcheck // it was only read
 		setDownload(in.writer, typeTar, archiveName(in.name()))
+		defer cutOff(ctx, in.writer)()
 		a.send(ctx, in.writer, begin, -1)
 	}}, nil
 }
@@ -231,6 +232,7 @@ func (a *API) putFile(ctx context.Context, in *putFileIn) (*putFileOut, error) {
 		}
 	}
 	body := a.newUpload(in.writer, in.request)
+	defer body.cutOff()()
 	out := &putFileOut{Status: http.StatusOK}
 	var created bool
 	if in.Archive || isArchive(in.ContentType) {

@@ -70,7 +70,9 @@ func (a *API) follow(filter activity.Filter, after int64, format string) *stream
 			return
 		}
 		f := follower{a: a, filter: filter, view: viewOf(c.Context()), after: after, encoder: encoders[format], w: w, flush: http.NewResponseController(w).Flush}
+		defer cutOff(c.Context(), w)()
 		if err := f.run(c.Context()); err != nil {
+			f.reportEnd(c.Context())
 			a.o.Log.DebugContext(c.Context(), "event stream ended", "request", requestID(c.Context()), "after", f.after, "error", err)
 		}
 	}}
@@ -121,6 +123,17 @@ func (f *follower) run(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// reportEnd writes the last line of a stream whose credential has ended.
+func (f *follower) reportEnd(ctx context.Context) {
+	cause := credentialEnd(ctx)
+	if cause == nil {
+		return
+	}
+	f.buf.Reset()
+	f.event(&f.buf, FollowedEvent{Event: activity.Event{Seq: f.after, Time: time.Now().UTC(), Type: LogEnded, Message: cause.Error()}})
+	_ = f.send() // the client may have left
 }
 
 // read encodes the next events. It reports whether there may already be more.

@@ -37,7 +37,7 @@ var descriptions = map[string]string{
 	"list-runs":         "One item for each attempt, oldest first. All attempts of one run are on one page, which may be a few items longer than its limit for that.",
 	"get-run":           "With the whole captured output.",
 	"events":            "A page of events after a sequence number. Its next is a number at the end of the log too: there is no more when it is the same as after. When retention has deleted requested events, oldest_seq is the oldest remaining event. With Accept: text/event-stream, or with Accept: application/x-ndjson or follow=true, the response is the stream of /v1/events/stream.",
-	"follow-events":     "A stream that continues until either side disconnects, by default of the events from now on: JSON lines, with empty ones as heartbeats, or server-sent events with Accept: text/event-stream. When retention has deleted requested events, it has a line of type log.truncated.",
+	"follow-events":     "A stream that continues until either side disconnects, by default of the events from now on: JSON lines, with empty ones as heartbeats, or server-sent events with Accept: text/event-stream. When retention has deleted requested events, it has a line of type log.truncated. When its credential is revoked or expires, the last line is of type log.ended.",
 	"list-workloads":    "In the order of their ids, with the files as they were applied.",
 	"get-workload":      "With the file as it was applied.",
 	"list-pools":        "One for each workload, with the numbers of containers by state and the state of the fill loop.",

@@ -189,7 +189,7 @@ func (t *schemaTree) describeEvent(schema string) {
 		}
 	}
 	if schema == "FollowedEvent" {
-		types = append(types, string(LogTruncated))
+		types = append(types, string(LogTruncated), string(LogEnded))
 	}
 	t.property(schema, "type")["anyOf"] = []any{
 		map[string]any{"enum": types},

@@ -74,3 +74,10 @@ func (a *testAuth) revoke(key string) {
 		end(auth.ErrRevoked)
 	}
 }
+
+// followed returns how many requests with a key have not ended.
+func (a *testAuth) followed(key string) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.followers[a.principals[key]])
+}

@@ -85,6 +85,9 @@ func (a *API) problem(ctx context.Context, err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
 	}
+	if cause := credentialEnd(ctx); cause != nil && errors.Is(err, context.Canceled) {
+		err = cause
+	}
 	var extra Problem
 	code := a.classify(err, &extra)
 	p := newProblem(ctx, code, err.Error())

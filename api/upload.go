@@ -17,6 +17,7 @@ const minUpload = 64 << 10
 // upload is the body of a request, of any size. Whatever reads it gets each error of
 // the client, never an early io.EOF.
 type upload struct {
+	ctx     context.Context //nolint:containedctx // of the request
 	body    io.Reader
 	control *http.ResponseController
 	timeout time.Duration
@@ -30,7 +31,7 @@ type upload struct {
 
 func (a *API) newUpload(w http.ResponseWriter, r *http.Request) *upload {
 	return &upload{
-		body: r.Body, control: http.NewResponseController(w),
+		ctx: r.Context(), body: r.Body, control: http.NewResponseController(w),
 		timeout: a.o.UploadTimeout, left: a.o.UploadTimeout, needed: minUpload,
 	}
 }
@@ -41,7 +42,11 @@ func (a *API) newUpload(w http.ResponseWriter, r *http.Request) *upload {
 func (u *upload) Read(p []byte) (int, error) {
 	begin := time.Now()
 	_ = u.control.SetReadDeadline(begin.Add(u.left)) // it fails only in tests without a connection
-	n, err := u.body.Read(p)
+	var n int
+	err := context.Cause(u.ctx) // after the deadline: cutOff sets it when ctx ends
+	if err == nil {
+		n, err = u.body.Read(p)
+	}
 	u.left -= time.Since(begin)
 	if u.needed -= n; u.needed <= 0 {
 		u.left, u.needed = u.timeout, minUpload
@@ -58,6 +63,11 @@ func (u *upload) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// cutOff has reads of the body end when the request does.
+func (u *upload) cutOff() (stop func() bool) {
+	return context.AfterFunc(u.ctx, func() { _ = u.control.SetReadDeadline(time.Now()) }) // it fails only in tests without a connection
+}
+
 // refused returns the error of a request whose use has failed with err. The client's
 // own error comes first.
 func (u *upload) refused(ctx context.Context, err error) error {
@@ -65,6 +75,9 @@ func (u *upload) refused(ctx context.Context, err error) error {
 	defer u.mu.Unlock()
 	if u.failed == nil {
 		return err
+	}
+	if cause := credentialEnd(ctx); cause != nil {
+		return cause
 	}
 	if errors.Is(u.failed, os.ErrDeadlineExceeded) {
 		return newProblem(ctx, RequestTimeout, "the body was received too slowly")

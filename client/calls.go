@@ -110,7 +110,7 @@ func (c *Client) ContainerLogs(ctx context.Context, id string, tail int64) (io.R
 // claimRequest is the body of a claim.
 type claimRequest struct {
 	Workload string `json:"workload"`
-	Tenant   string `json:"tenant"`
+	Tenant   string `json:"tenant,omitempty"`
 	Wait     string `json:"wait,omitempty"`
 }
 

@@ -90,6 +90,10 @@ const (
 // retention has deleted.
 const LogTruncated EventType = "log.truncated"
 
+// LogEnded is the type of the last line of a stream whose credential was revoked or
+// has expired.
+const LogEnded EventType = "log.ended"
+
 // Event is one entry of the activity log.
 type Event struct {
 	Seq       int64           `json:"seq"` // its place in the log, which only grows

@@ -122,11 +122,12 @@ func TestConstantsAreTheServers(t *testing.T) {
 		texts([]client.Health{client.Healthy, client.Unhealthy, client.Exited}))
 	require.Equal(t, texts(memory.Levels()), texts([]client.MemoryLevel{client.MemoryOfClaim, client.MemoryOfTenant, client.MemoryOfWorkload}))
 	require.Equal(t, string(api.LogTruncated), string(client.LogTruncated))
+	require.Equal(t, string(api.LogEnded), string(client.LogEnded))
 }
 
 // The client has every type of event and every code of an error.
 func TestConstantsAreComplete(t *testing.T) {
-	require.ElementsMatch(t, append(constants(t, "../activity", "Type"), string(api.LogTruncated)), constants(t, ".", "EventType"))
+	require.ElementsMatch(t, append(constants(t, "../activity", "Type"), string(api.LogTruncated), string(api.LogEnded)), constants(t, ".", "EventType"))
 	require.ElementsMatch(t, constants(t, "../api", "Code"), constants(t, ".", "Code"))
 }
 

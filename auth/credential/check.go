@@ -111,7 +111,17 @@ func (b Binding) checkGrant() error {
 		}
 		g.Tenants = append(g.Tenants, anyTenant)
 	}
-	return checkGrants([]auth.Grant{g})
+	if err := checkGrants([]auth.Grant{g}); err != nil {
+		return err
+	}
+	text, err := json.Marshal(b)
+	if err != nil {
+		return invalid("%v", err)
+	}
+	if len(text) > maxGrantBytes {
+		return invalid("the binding is larger than %d bytes", maxGrantBytes)
+	}
+	return nil
 }
 
 // isPrintable reports whether a text is safe in a log: without control characters,

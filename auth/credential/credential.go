@@ -3,7 +3,14 @@
 //
 // It promises that a credential acts with its own grants only, that no secret is
 // kept (only hashes are), and that what was revoked is refused at once, by other
-// servers on the same database within two seconds.
+// servers on the same database within two seconds: one that cannot read the database
+// for longer refuses what is kept there. A server without any credential is open to
+// clients of its machine. One that has ever had a key or a binding in its database is
+// not open again when all are gone; Bootstrap makes an operator's key then.
+//
+// Authentication is a lookup in memory, by the hash of a key. The database is read
+// when its generation has changed, files when they have. How many invalid credentials
+// a client may send is left to the caller.
 package credential
 
 import (

@@ -35,6 +35,9 @@ const (
 	useBatch = 500
 )
 
+// databaseSource is the name of the database in problems.
+const databaseSource = "database"
+
 // Options are what a Service works with.
 type Options struct {
 	Store        Store
@@ -206,15 +209,16 @@ func (s *Service) prune(ctx context.Context) {
 	}
 }
 
-// report keeps what is wrong with a source of credentials, and logs it once per
-// change.
+// report keeps what is wrong with a source of credentials. It logs that once per
+// change, but once per outage of the database, whose errors differ each time.
 func (s *Service) report(source string, err error) {
 	text := ""
 	if err != nil {
 		text = fmt.Sprintf("credentials of the %s: %v", source, err)
 	}
 	s.problemsMu.Lock()
-	changed := s.problems[source] != text
+	before := s.problems[source]
+	changed := before != text && (source != databaseSource || before == "" || text == "")
 	s.problems[source] = text
 	s.problemsMu.Unlock()
 	switch {

@@ -71,6 +71,9 @@ func TestBindings(t *testing.T) {
 	require.Equal(t, 1, strings.Count(odd, "#"))
 	require.NotContains(t, odd, "\n")
 
+	b.Name, b.Subject = "empty", new(activity.Pattern)
+	_, _, err = s.PutBinding(t.Context(), b)
+	require.ErrorIs(t, err, credential.ErrInvalid)
 	ended := follow(t, s, ann)
 	builders := credential.Binding{
 		Name: "builders", Kind: auth.OIDCSubject, Issuer: url, Subject: new(activity.Exactly("ann")),

@@ -92,7 +92,7 @@ func (s *Service) read(ctx context.Context) error {
 	} else {
 		s.readAt.Store(s.triedAt)
 	}
-	s.report("database", err)
+	s.report(databaseSource, err)
 	return err
 }
 

@@ -68,6 +68,7 @@ var groups = []group{
 	{"The program in containers, and sessions with it", shims},
 	{"Rows of docs/hook-rows.md, and containers of older versions", hookRows},
 	{"What tenants do with their containers", uses},
+	{"Keys, tokens and bindings", credentials},
 	{"Files of tenants", tenantFiles},
 	{"Ports of claims", portRows},
 	{"What programs and clients of ports leave unfinished", unfinishedRows},
