@@ -9,10 +9,12 @@ package client
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -25,24 +27,19 @@ import (
 
 // Client speaks to one server. It may be used by many goroutines at once.
 type Client struct {
-	base string
-	key  string
-	http *http.Client
-	// transport is for a server that http.DefaultTransport does not reach; else nil.
-	transport *http.Transport
+	base       string
+	name       string // base as it was given, for errors
+	key        string
+	credential func(context.Context) (string, error)
+	tls        *tls.Config
+	dial       func(ctx context.Context, network, address string) (net.Conn, error) // nil: the default
+	http       *http.Client
 }
 
 // New returns a client of the server at base, such as http://127.0.0.1:8700, or
 // unix:/run/hostler/socket. The key may be empty.
 func New(base, key string) (*Client, error) {
-	if path, ok := cutUnix(base); ok {
-		return newUnix(path, key)
-	}
-	u, err := url.Parse(base)
-	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return nil, fmt.Errorf("read the server's address %q: it is written like http://127.0.0.1:8700", base)
-	}
-	return &Client{base: strings.TrimRight(base, "/"), key: key, http: &http.Client{}}, nil
+	return NewWithOptions(base, Options{Key: key})
 }
 
 // Calls whose connection breaks are made again this often. Nearly each call of
@@ -76,6 +73,9 @@ func (c *Client) do(ctx context.Context, req call) (*http.Response, error) {
 		if err == nil {
 			return resp, nil
 		}
+		if errors.Is(err, errRedirect) || errors.Is(err, errCredential) {
+			return nil, err
+		}
 		if _, answered := err.(*Error); answered || req.noRetry || try == maxAttempts || ctx.Err() != nil { //nolint:errorlint // once wraps none
 			return nil, err
 		}
@@ -105,15 +105,15 @@ func (c *Client) doOnce(ctx context.Context, req call) (*http.Response, error) {
 	for k, v := range req.header {
 		r.Header[k] = v
 	}
-	if c.key != "" {
-		r.Header.Set("Authorization", "Bearer "+c.key)
+	if err := c.authorize(r); err != nil {
+		return nil, err
 	}
 	resp, err := c.http.Do(r)
 	if err != nil {
 		if u, ok := errors.AsType[*url.Error](err); ok {
 			err = u.Err // the method and the address are no news to the caller
 		}
-		return nil, fmt.Errorf("%w from the server at %s: %w", ErrNoResponse, c.base, err)
+		return nil, fmt.Errorf("%w from the server at %s: %w", ErrNoResponse, c.name, err)
 	}
 	if resp.StatusCode < 300 {
 		return resp, nil
@@ -150,7 +150,7 @@ func doJSON[T any](ctx context.Context, c *Client, req call) (T, int, error) {
 		return out, resp.StatusCode, nil
 	}
 	if err := json.NewDecoder(resp.Body).Decode(&out); err != nil {
-		return out, 0, fmt.Errorf("read the answer of %s: %w", c.base, err)
+		return out, 0, fmt.Errorf("read the answer of %s: %w", c.name, err)
 	}
 	return out, resp.StatusCode, nil
 }

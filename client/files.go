@@ -106,7 +106,7 @@ func (c *Client) OpenFile(ctx context.Context, claim, name string, part FileRang
 	f := &File{ReadCloser: resp.Body}
 	if err := json.Unmarshal([]byte(resp.Header.Get("Hostler-File")), &f.FileInfo); err != nil {
 		resp.Body.Close() //nolint:errcheck // it was only read
-		return nil, fmt.Errorf("read the description of a file of %s: %w", c.base, err)
+		return nil, fmt.Errorf("read the description of a file of %s: %w", c.name, err)
 	}
 	return f, nil
 }

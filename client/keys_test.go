@@ -70,7 +70,7 @@ func TestBindingCalls(t *testing.T) {
 }
 
 // A client may be that of a Unix socket.
-func TestUnixSocket(t *testing.T) {
+func TestWhoAmIOverUnixSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	listener, err := net.Listen("unix", path)
 	require.NoError(t, err)

@@ -98,7 +98,7 @@ func (c *Client) GetMemory(ctx context.Context, claim string, level MemoryLevel,
 		v.UpdatedAt, err = http.ParseTime(resp.Header.Get("Last-Modified"))
 	}
 	if err != nil {
-		return v, fmt.Errorf("read the answer of %s: %w", c.base, err)
+		return v, fmt.Errorf("read the answer of %s: %w", c.name, err)
 	}
 	v.Bytes = int64(len(v.Value))
 	return v, nil

@@ -49,12 +49,14 @@ func (p *Port) DialContext(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 	r.Header.Set("Connection", "Upgrade")
 	r.Header.Set("Upgrade", "tcp")
-	p.client.authorize(r)
+	if err := p.client.authorize(r); err != nil {
+		return nil, err
+	}
 	transport := p.client.upgradeTransport()
 	defer transport.CloseIdleConnections()
 	resp, err := transport.RoundTrip(r)
 	if err != nil {
-		return nil, fmt.Errorf("%w from the server at %s: %w", ErrNoResponse, p.client.base, err)
+		return nil, fmt.Errorf("%w from the server at %s: %w", ErrNoResponse, p.client.name, err)
 	}
 	if resp.StatusCode != http.StatusSwitchingProtocols {
 		defer resp.Body.Close() //nolint:errcheck // it was only read
@@ -65,13 +67,6 @@ func (p *Port) DialContext(ctx context.Context, _, _ string) (net.Conn, error) {
 		return nil, errors.New("the connection cannot be written to")
 	}
 	return &portConn{ReadWriteCloser: stream, address: portAddress(p.number)}, nil
-}
-
-// authorize adds the key to a request.
-func (c *Client) authorize(r *http.Request) {
-	if c.key != "" {
-		r.Header.Set("Authorization", "Bearer "+c.key)
-	}
 }
 
 // RoundTrip implements http.RoundTripper. A response of the server itself, and not
@@ -92,10 +87,12 @@ func (p *Port) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	out.Host = ""
 	out.Header.Del("Cookie")
-	p.client.authorize(out)
-	resp, err := p.client.roundTripper().RoundTrip(out)
+	if err := p.client.authorize(out); err != nil {
+		return nil, err
+	}
+	resp, err := p.client.http.Transport.RoundTrip(out)
 	if err != nil {
-		return nil, fmt.Errorf("%w from the server at %s: %w", ErrNoResponse, p.client.base, err)
+		return nil, fmt.Errorf("%w from the server at %s: %w", ErrNoResponse, p.client.name, err)
 	}
 	resp.Request = r
 	if location, ok := strings.CutPrefix(resp.Header.Get("Location"), p.path+"/"); ok {

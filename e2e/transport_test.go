@@ -21,7 +21,7 @@ import (
 	"github.com/hostler/hostler/client"
 )
 
-const operatorKey = "operators-key-of-this-test"
+const transportKey = "operators-key-of-this-test"
 
 // writeCertificate writes a certificate for 127.0.0.1 and *.example.com, which is its
 // own authority, and its key.
@@ -57,14 +57,14 @@ func serveSecurely(t *testing.T) *secureServer {
 	dir := t.TempDir()
 	cert, key, authorities := writeCertificate(t, dir)
 	keys := filepath.Join(dir, "keys")
-	require.NoError(t, os.WriteFile(keys, []byte("ops: "+operatorKey+"\n"), 0o600))
+	require.NoError(t, os.WriteFile(keys, []byte("ops: "+transportKey+"\n"), 0o600))
 	s := &secureServer{cert: cert, socket: filepath.Join(dir, "socket"), tls: &tls.Config{RootCAs: authorities}}
 	s.server = serve(t, rt, "--tls-cert", cert, "--tls-key", key, "--api-key-file", keys,
 		"--listen-unix", s.socket, "--port-domain", "https://example.com")
 	require.True(t, strings.HasPrefix(s.base, "https://"), s.base)
-	c, err := client.New(s.base, operatorKey)
+	c, err := client.NewWithOptions(s.base, client.Options{Key: transportKey, TLS: s.tls})
 	require.NoError(t, err)
-	s.Client = c.WithTLS(s.tls)
+	s.Client = c
 	return s
 }
 
@@ -89,7 +89,7 @@ type withKey struct{ http.RoundTripper }
 
 func (k withKey) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
-	r.Header.Set("X-API-Key", operatorKey)
+	r.Header.Set("X-API-Key", transportKey)
 	return k.RoundTripper.RoundTrip(r)
 }
 
@@ -138,7 +138,7 @@ func TestPortsOverTLS(t *testing.T) {
 // mustSecureCLI runs a client command over TLS and returns its output.
 func (s *secureServer) mustSecureCLI(args ...string) string {
 	s.t.Helper()
-	got := hostler(s.t, []string{"HOSTLER_SERVER=" + s.base, "HOSTLER_CA_FILE=" + s.cert, "HOSTLER_API_KEY=" + operatorKey}, "", args...)
+	got := hostler(s.t, []string{"HOSTLER_SERVER=" + s.base, "HOSTLER_CA_FILE=" + s.cert, "HOSTLER_API_KEY=" + transportKey}, "", args...)
 	require.Zero(s.t, got.code, "hostler %q: %s", args, got.err)
 	return strings.TrimSpace(got.out)
 }
@@ -169,7 +169,7 @@ func TestUnixSocket(t *testing.T) {
 	cli := func(key string) commandResult {
 		return hostler(t, []string{"HOSTLER_SERVER=unix:" + s.socket, "HOSTLER_API_KEY=" + key}, "", "get", "pools")
 	}
-	require.Zero(t, cli(operatorKey).code)
+	require.Zero(t, cli(transportKey).code)
 	require.NotZero(t, cli("a-key-that-nothing-accepts").code)
 
 	local := &http.Client{Transport: unixTransport(s.socket)}
@@ -186,12 +186,12 @@ func TestUnixSocket(t *testing.T) {
 	second := hostler(t, nil, "", "serve", "--listen", "127.0.0.1:0", "--runtime", "process", "--data", t.TempDir(), "--listen-unix", s.socket)
 	require.NotZero(t, second.code)
 	require.Contains(t, second.err, "another server listens on it")
-	require.Zero(t, cli(operatorKey).code)
+	require.Zero(t, cli(transportKey).code)
 
 	s.kill()
 	require.FileExists(t, s.socket)
 	s.start()
-	require.Zero(t, cli(operatorKey).code)
+	require.Zero(t, cli(transportKey).code)
 }
 
 // An address that guesses keys gets 429. A key that is valid still works from it, the
@@ -215,7 +215,7 @@ func TestFailedCredentials(t *testing.T) {
 	got, retry := status(network, s.base, "guess-11-of-a-long-key")
 	require.Equal(t, http.StatusTooManyRequests, got)
 	require.Equal(t, "1", retry)
-	got, _ = status(network, s.base, operatorKey)
+	got, _ = status(network, s.base, transportKey)
 	require.Equal(t, http.StatusOK, got)
 	local := &http.Client{Transport: unixTransport(s.socket)}
 	got, _ = status(local, "http://localhost", "guess-12-of-a-long-key")
@@ -228,7 +228,7 @@ func TestFailedCredentials(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(text), `hostler_credential_failures_total{reason="invalid"} 11`)
 	require.Contains(t, string(text), `hostler_credential_failures_total{reason="limited"} 1`)
-	found := hostler(t, []string{"HOSTLER_SERVER=unix:" + s.socket, "HOSTLER_API_KEY=" + operatorKey}, "", "doctor", "-o", "json")
+	found := hostler(t, []string{"HOSTLER_SERVER=unix:" + s.socket, "HOSTLER_API_KEY=" + transportKey}, "", "doctor", "-o", "json")
 	require.Contains(t, found.out, "failed_credentials")
 	require.Contains(t, found.out, "127.0.0.1/32")
 }

@@ -62,6 +62,7 @@ type serveConfig struct {
 
 	portDomain string // whose hosts are ports of claims
 
+	oidc      oidcConfig // whose tokens are accepted
 	listeners listenConfig
 
 	redactor *request.Redactor // of the secrets that hooks have read
@@ -127,6 +128,7 @@ func (c *serveConfig) flags(f *pflag.FlagSet) {
 	f.BoolVar(&c.hooksGCP, "hooks-gcp", false, "let hooks authenticate with this server's own Google credentials (auth: gcp)")
 	f.StringSliceVar(&c.hooksGCPHosts, "hooks-gcp-hosts", []string{"*.googleapis.com"}, "hosts that those credentials may be sent to")
 	f.StringVar(&c.portDomain, "port-domain", "", "domain whose hosts PORT-CLAIM.DOMAIN are ports of claims: ports.example.com, for https, or http://localhost:8700; its DNS has a wildcard")
+	c.oidc.flags(f)
 	c.listeners.flags(f)
 	f.String("config", "", "YAML file with any of these flags as keys")
 }
@@ -208,6 +210,9 @@ func (c *serveConfig) check() error {
 	}
 	if _, err := api.ParsePortDomain(c.portDomain, nil); err != nil {
 		validationErrors = errors.Join(validationErrors, fmt.Errorf("--port-domain: %w", err))
+	}
+	if _, err := c.tokenVerifier(); err != nil {
+		validationErrors = errors.Join(validationErrors, err)
 	}
 	if err := c.listeners.tls.Check(); err != nil {
 		validationErrors = errors.Join(validationErrors, err)

@@ -13,14 +13,18 @@ import (
 
 // loadCredentials reads the keys and bindings of the database and of the files.
 func (s *server) loadCredentials(ctx context.Context, c serveConfig, secret []byte) error {
+	tokens, err := c.tokenVerifier()
+	if err != nil {
+		return err
+	}
 	credentials, err := credential.New(credential.Options{
-		Store: s.db, Secret: secret, KeyFile: c.apiKeyFile, BindingsFile: c.bindingsFile,
+		Store: s.db, Secret: secret, Tokens: tokens, KeyFile: c.apiKeyFile, BindingsFile: c.bindingsFile,
 		OwnUID: uint32(os.Geteuid()), Log: s.log, //nolint:gosec // a uid has 32 bits
 	})
 	if err != nil {
 		return err
 	}
-	s.credentials = credentials
+	s.credentials, s.tokens = credentials, tokens
 	return credentials.Load(ctx)
 }
 
@@ -38,7 +42,11 @@ func (s *server) credentialProblems() []string {
 	if s.credentials == nil {
 		return nil
 	}
-	return s.credentials.Problems()
+	problems := s.credentials.Problems()
+	if issuers, ok := s.tokens.(interface{ Problems() []string }); ok {
+		problems = append(problems, issuers.Problems()...)
+	}
+	return problems
 }
 
 // checkOpen returns an error if a server without a credential listens on an address
@@ -59,7 +67,7 @@ func checkOpen(isOpen bool, addr net.Addr, log *slog.Logger) error {
 // isNew reports whether the server cannot have a credential, without opening the
 // database: it has no file of them, and its own database does not exist.
 func (c *serveConfig) isNew() bool {
-	if c.apiKeyFile != "" || c.bindingsFile != "" || c.storeFile != "" || c.store != sqlite {
+	if c.apiKeyFile != "" || c.bindingsFile != "" || c.oidc.issuer != "" || c.oidc.file != "" || c.storeFile != "" || c.store != sqlite {
 		return false
 	}
 	path, err := c.database()

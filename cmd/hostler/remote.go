@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -17,16 +15,26 @@ const defaultServer = "http://127.0.0.1:8700"
 
 // remote is the server that a command calls, and its output format.
 type remote struct {
-	server  string
-	keyFile string
-	output  string
+	server     string
+	context    string
+	keyFile    string
+	caFile     string
+	clientCert string
+	clientKey  string
+	output     string
 }
 
 // flags adds the flags that all client commands share.
 func (r *remote) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&r.server, "server", "", "address of the server, or unix:PATH of its Unix socket (default $HOSTLER_SERVER, else "+defaultServer+")")
+	f.StringVar(&r.server, "server", "", "address of the server, or unix:PATH of its Unix socket (default $HOSTLER_SERVER, else that of the context, else "+defaultServer+")")
+	if f.Lookup("context") == nil { // that of hostler wait is another one
+		f.StringVar(&r.context, "context", "", "context to use (default $HOSTLER_CONTEXT, else the one of hostler context use)")
+	}
 	f.StringVar(&r.keyFile, "api-key-file", "", "file with the API key (default $HOSTLER_API_KEY_FILE; the key itself may be in $HOSTLER_API_KEY)")
+	f.StringVar(&r.caFile, "ca-file", "", "file with the certificates that the server's is verified with (default $HOSTLER_CA_FILE, else the system's)")
+	f.StringVar(&r.clientCert, "client-cert", "", "file with this client's certificate (default $HOSTLER_CLIENT_CERT)")
+	f.StringVar(&r.clientKey, "client-key", "", "file with the key of that certificate (default $HOSTLER_CLIENT_KEY)")
 	r.outputFlag(cmd)
 }
 
@@ -48,20 +56,19 @@ func (r *remote) client(cmd *cobra.Command) (*client.Client, error) {
 	if !slices.Contains([]string{"", "table", "json", "yaml"}, r.output) {
 		return nil, usagef(cmd, "-o %q is not table, json or yaml", r.output)
 	}
-	server := firstOf(r.server, os.Getenv("HOSTLER_SERVER"), defaultServer)
-	key := os.Getenv("HOSTLER_API_KEY")
-	if file := firstOf(r.keyFile, os.Getenv("HOSTLER_API_KEY_FILE")); file != "" {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return nil, fmt.Errorf("read the API key: %w", err)
-		}
-		key = firstKey(string(text))
+	t, err := r.target(cmd)
+	if err != nil {
+		return nil, err
 	}
-	c, err := client.New(server, key)
+	o, err := t.options()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.NewWithOptions(t.Server, o)
 	if err != nil {
 		return nil, usagef(cmd, "%v", err)
 	}
-	return withTLS(c, os.Getenv)
+	return c, nil
 }
 
 // firstKey returns the first key of a file in the format of the server's.
@@ -72,9 +79,9 @@ func firstKey(text string) string {
 			continue
 		}
 		if _, key, named := strings.Cut(line, ":"); named {
-			return strings.TrimSpace(key)
+			line = strings.TrimSpace(key)
 		}
-		return line
+		return strings.Fields(line + " ")[0] // its role and tenants may follow
 	}
 	return ""
 }

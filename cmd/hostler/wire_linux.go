@@ -17,6 +17,7 @@ import (
 
 	"github.com/hostler/hostler/access"
 	"github.com/hostler/hostler/api"
+	"github.com/hostler/hostler/auth"
 	"github.com/hostler/hostler/auth/attempts"
 	"github.com/hostler/hostler/auth/audit"
 	"github.com/hostler/hostler/auth/credential"
@@ -68,6 +69,7 @@ type server struct {
 	memory      *memory.Service
 	metrics     *metrics
 	credentials *credential.Service
+	tokens      auth.TokenVerifier // of other issuers; nil for none
 	attempts    *attempts.Limiter  // nil without credentials
 	listener    *listeners         // set before the API is served
 	member      *membership.Member // nil without a shared database

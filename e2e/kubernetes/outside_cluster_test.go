@@ -69,8 +69,16 @@ func (i *installation) serveOutside(kubeconfig string) string {
 	t.Helper()
 	ref, err := image()
 	require.NoError(t, err)
-	serve := exec.Command(program(t, "hostler"), "serve", "--runtime", "kubernetes", "--kubeconfig", kubeconfig,
-		"--shim-image", ref, "--listen", "127.0.0.1:0", "--data", t.TempDir())
+	return startServer(t, "--runtime", "kubernetes", "--kubeconfig", kubeconfig, "--shim-image", ref)
+}
+
+// startServer starts a server on this machine and returns its address.
+func startServer(t testing.TB, args ...string) string {
+	t.Helper()
+	data, err := os.MkdirTemp("", "data-") // short: the paths of sockets are
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(data)) })
+	serve := exec.Command(program(t, "hostler"), append([]string{"serve", "--listen", "127.0.0.1:0", "--data", data}, args...)...)
 	serve.Env = []string{"PATH=" + os.Getenv("PATH")}
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	require.NoError(t, err)

@@ -79,6 +79,7 @@ var groups = []group{
 	{"Commands of tenants", slices.Concat(tenantCommands, shimCommands, tenantLimits)},
 	{"Clients in other languages", clients},
 	{"Who may do what", scopeRows},
+	{"Tokens of other issuers, logins and contexts", oidcRows},
 }
 
 func main() {
