@@ -27,8 +27,9 @@ const fileKey = "0123456789abcdef"
 // A line has a key with its role. What is wrong with it is an error that names the
 // line and quotes nothing of it.
 func TestKeyFile(t *testing.T) {
+	db := openDatabase(t)
 	load := func(content string) (*credential.Service, error) {
-		s, err := credential.New(credential.Options{Store: openDatabase(t), KeyFile: writeFile(t, "keys", content)})
+		s, err := credential.New(credential.Options{Store: db, KeyFile: writeFile(t, "keys", content)})
 		require.NoError(t, err)
 		return s, s.Load(t.Context())
 	}
@@ -145,8 +146,9 @@ const bindingsText = `
 
 // A file of bindings is read strictly.
 func TestBindingsFile(t *testing.T) {
+	db := openDatabase(t)
 	load := func(content string) (*credential.Service, error) {
-		s, err := credential.New(credential.Options{Store: openDatabase(t), BindingsFile: writeFile(t, "bindings", content)})
+		s, err := credential.New(credential.Options{Store: db, BindingsFile: writeFile(t, "bindings", content)})
 		require.NoError(t, err)
 		return s, s.Load(t.Context())
 	}

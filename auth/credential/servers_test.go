@@ -111,3 +111,24 @@ func TestConcurrentUse(t *testing.T) {
 	}
 	require.NoError(t, group.Wait())
 }
+
+// A database that no other server changes is not read again: what is in memory does
+// not become stale.
+func TestUnsharedDatabase(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newService(t, credential.Options{Store: openDatabase(t).DB})
+		key := mustKey(t, s, "op", operator)
+		mustBind(t, s, credential.Binding{Name: "u", Kind: auth.UnixSubject, Role: auth.Viewer})
+		pass(time.Hour)
+		mustBe(t, s, key)
+		user := auth.Request{UID: new(uint32(1000))}
+		_, err := s.Authenticate(t.Context(), user)
+		require.NoError(t, err)
+		require.NoError(t, s.DeleteBinding(t.Context(), "u"))
+		_, err = s.Authenticate(t.Context(), user)
+		require.ErrorIs(t, err, auth.ErrInvalidCredential)
+		start := time.Now()
+		refused(t, s, "hostler_"+key[8:50]+"0000000", auth.ErrInvalidCredential)
+		require.Equal(t, start, time.Now())
+	})
+}
