@@ -26,7 +26,7 @@ var scopeRows = []mutation{
 		desc: "an author reads the pools of others", test: "TestAccessTable",
 		file: "api/pools.go",
 		old:  `return !isOwnWorkload(scope, s.Workload)`,
-		new:  `return false`,
+		new:  `return !isOwnWorkload(nil, s.Workload) && scope != nil`,
 	},
 	{
 		desc: "a claim of another workload shows that there is none", test: "TestTenantSeesOnlyItsOwn", pkg: "api",
