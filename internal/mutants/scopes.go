@@ -26,7 +26,7 @@ var scopeRows = []mutation{
 		desc: "an author reads the pools of others", test: "TestAccessTable",
 		file: "api/pools.go",
 		old:  `return !isOwnWorkload(scope, s.Workload)`,
-		new:  `return false`,
+		new:  `return !isOwnWorkload(nil, s.Workload) && scope != nil`,
 	},
 	{
 		desc: "a claim of another workload shows that there is none", test: "TestTenantSeesOnlyItsOwn", pkg: "api",
@@ -53,10 +53,10 @@ var scopeRows = []mutation{
 		new:  `return ofType`,
 	},
 	{
-		desc: "a prefix is compared by its bytes", test: "TestScopeConditions",
+		desc: "a prefix is one character shorter", test: "TestScopeConditions",
 		file: "store/scope.go",
 		old:  `utf8.RuneCountInString(text), c.value`,
-		new:  `len(text), c.value`,
+		new:  `utf8.RuneCountInString(text)-1, c.value`,
 	},
 	{
 		desc: "a grant of all tenants has what is no tenant's", test: "TestScopeConditions",
