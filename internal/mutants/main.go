@@ -69,6 +69,7 @@ var groups = []group{
 	{"Rows of docs/hook-rows.md, and containers of older versions", hookRows},
 	{"What tenants do with their containers", uses},
 	{"Keys, tokens and bindings", credentials},
+	{"The routes and commands of keys", keyRoutes},
 	{"Files of tenants", tenantFiles},
 	{"Ports of claims", portRows},
 	{"What programs and clients of ports leave unfinished", unfinishedRows},
