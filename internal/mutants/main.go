@@ -70,6 +70,7 @@ var groups = []group{
 	{"What tenants do with their containers", uses},
 	{"Listeners and failed credentials", slices.Concat(transports, failedCredentials)},
 	{"Keys, tokens and bindings", credentials},
+	{"The routes and commands of keys", keyRoutes},
 	{"Files of tenants", tenantFiles},
 	{"Ports of claims", portRows},
 	{"What programs and clients of ports leave unfinished", unfinishedRows},

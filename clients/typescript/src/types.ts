@@ -61,6 +61,20 @@ export interface Attempts {
   items: Array<Run>;
 }
 
+export interface Binding {
+  claims?: Record<string, string>;
+  issuer?: string;
+  kind: "oidc" | "cert" | "unix" | (string & {});
+  name: string;
+  role: string;
+  /** database or file. */
+  source: string;
+  subject?: string;
+  tenant_claim?: string;
+  tenants?: Array<string>;
+  workloads?: Array<string>;
+}
+
 export interface BindingAppliedData {
   /** The binding's name. */
   binding?: string;
@@ -72,6 +86,25 @@ export interface BindingAppliedData {
 export interface BindingDeletedData {
   /** The binding's name. */
   binding?: string;
+}
+
+export interface BindingRequest {
+  /** Of oidc: claims of the token that must each have a value that matches: the value, or a prefix and a *. */
+  claims?: Record<string, string>;
+  /** Of oidc: the issuer of the tokens, exactly. */
+  issuer?: string;
+  /** Whether it is for the holders of tokens of an issuer, of certificates, or for users of the machine. */
+  kind: "oidc" | "cert" | "unix";
+  /** What the subjects may do. */
+  role: "tenant" | "author" | "viewer" | "operator" | "metrics";
+  /** The token's sub, the certificate's name or the uid in decimal, or a prefix and a *. Default: each. */
+  subject?: string;
+  /** Of oidc with the role tenant: a claim of the token whose values are the tenants. */
+  tenant_claim?: string;
+  /** Names of tenants, or a prefix and a *. */
+  tenants?: Array<string>;
+  /** Ids of workloads, or a prefix and a *. */
+  workloads?: Array<string>;
 }
 
 export interface Bounds {
@@ -353,6 +386,26 @@ export interface ContainerForcedData {
   now?: boolean;
 }
 
+export interface CreatedKey {
+  /** Whether this is the first credential: the server accepted each client of its machine before, and requires a credential from here on. */
+  closed?: boolean;
+  created_at?: string;
+  /** The actor who created it. */
+  created_by?: string;
+  expires_at?: string;
+  grants: Array<Grant>;
+  /** The key itself. The server keeps only a hash of it. */
+  key: string;
+  /** To the minute. */
+  last_used_at?: string;
+  name: string;
+  /** The beginning of the key, to recognise it. */
+  prefix?: string;
+  revoked_at?: string;
+  /** database or file. */
+  source: string;
+}
+
 export interface Database {
   /** Its size on the disk. */
   bytes: number;
@@ -609,6 +662,13 @@ export interface FollowedEvent {
   workload?: string;
 }
 
+export interface Grant {
+  claim?: string;
+  role: string;
+  tenants?: Array<string>;
+  workloads?: Array<string>;
+}
+
 export interface Health {
   status: string;
   version: string;
@@ -706,6 +766,22 @@ export interface Item {
   version: number;
 }
 
+export interface Key {
+  created_at?: string;
+  /** The actor who created it. */
+  created_by?: string;
+  expires_at?: string;
+  grants: Array<Grant>;
+  /** To the minute. */
+  last_used_at?: string;
+  name: string;
+  /** The beginning of the key, to recognise it. */
+  prefix?: string;
+  revoked_at?: string;
+  /** database or file. */
+  source: string;
+}
+
 export interface KeyCreatedData {
   expires_at?: string;
   /** The key's name. */
@@ -713,6 +789,19 @@ export interface KeyCreatedData {
   /** The beginning of the key. */
   prefix?: string;
   roles?: Array<string>;
+}
+
+export interface KeyRequest {
+  /** How long the key is accepted, at most 87600h. Default: until it is revoked. */
+  expires_in?: string | number;
+  /** The key's name, which logs and events show. */
+  name: string;
+  /** What the holder may do. */
+  role: "tenant" | "author" | "viewer" | "operator" | "metrics";
+  /** Names of tenants, or a prefix and a *. The role tenant needs at least one. */
+  tenants?: Array<string>;
+  /** Ids of workloads, or a prefix and a *. The role author needs at least one. */
+  workloads?: Array<string>;
 }
 
 export interface KeyRevokedData {
@@ -772,6 +861,12 @@ export interface Page {
   next: string;
 }
 
+export interface PageBinding {
+  items: Array<Binding>;
+  /** The value of after for the next page; empty at the end. */
+  next: string;
+}
+
 export interface PageClaim {
   items: Array<Claim>;
   /** The value of after for the next page; empty at the end. */
@@ -786,6 +881,12 @@ export interface PageContainer {
 
 export interface PageDelivery {
   items: Array<Delivery>;
+  /** The value of after for the next page; empty at the end. */
+  next: string;
+}
+
+export interface PageKey {
+  items: Array<Key>;
   /** The value of after for the next page; empty at the end. */
   next: string;
 }
@@ -820,6 +921,14 @@ export interface PageWorkload {
   next: string;
 }
 
+export interface Permitted {
+  allowed: boolean;
+  /** The operation's id in this document. */
+  operation: string;
+  /** Why, for people. */
+  reason: string;
+}
+
 export interface PoolScaledData {
   max_size?: number;
   min_idle?: number;
@@ -847,7 +956,7 @@ export interface Problem {
   /** The claim that failed, or could not be released. */
   claim?: string;
   /** The kind of error, for programs. */
-  code: "attached_elsewhere" | "claim_aborted" | "claim_exists" | "claim_not_active" | "claim_not_found" | "claim_releasing" | "command_not_found" | "command_not_started" | "conflict" | "container_in_use" | "container_not_found" | "delivery_not_found" | "denied_by_hook" | "engine_unavailable" | "event_hook_not_found" | "event_removed" | "file_changed" | "file_denied" | "file_failed" | "file_not_found" | "forbidden" | "hook_failed" | "image_unavailable" | "internal" | "invalid_request" | "invalid_workload" | "memory_full" | "memory_not_found" | "memory_not_shared" | "method_not_allowed" | "no_port_domain" | "no_space" | "not_a_file" | "not_directory" | "not_empty" | "not_found" | "not_ready" | "not_supported" | "output_lost" | "path_outside" | "payload_too_large" | "pool_exhausted" | "pool_not_ready" | "port_failed" | "port_refused" | "range_not_satisfiable" | "rate_limited" | "read_only" | "request_timeout" | "run_not_found" | "snapshot_not_found" | "start_failed" | "storage_unavailable" | "sync_failed" | "sync_not_configured" | "timeout" | "too_many_commands" | "too_many_connections" | "too_many_requests" | "too_many_waits" | "unauthorized" | "unhealthy" | "unsupported_media_type" | "version_conflict" | "wait_exists" | "wait_not_found" | "workload_not_found" | "wrong_version" | (string & {});
+  code: "attached_elsewhere" | "binding_not_found" | "claim_aborted" | "claim_exists" | "claim_not_active" | "claim_not_found" | "claim_releasing" | "command_not_found" | "command_not_started" | "conflict" | "container_in_use" | "container_not_found" | "credential_in_file" | "delivery_not_found" | "denied_by_hook" | "engine_unavailable" | "event_hook_not_found" | "event_removed" | "file_changed" | "file_denied" | "file_failed" | "file_not_found" | "first_credential" | "forbidden" | "hook_failed" | "image_unavailable" | "internal" | "invalid_request" | "invalid_workload" | "key_exists" | "key_not_found" | "memory_full" | "memory_not_found" | "memory_not_shared" | "method_not_allowed" | "no_port_domain" | "no_space" | "not_a_file" | "not_directory" | "not_empty" | "not_found" | "not_ready" | "not_supported" | "output_lost" | "path_outside" | "payload_too_large" | "pool_exhausted" | "pool_not_ready" | "port_failed" | "port_refused" | "range_not_satisfiable" | "rate_limited" | "read_only" | "request_timeout" | "run_not_found" | "snapshot_not_found" | "start_failed" | "storage_unavailable" | "sync_failed" | "sync_not_configured" | "timeout" | "too_many_commands" | "too_many_connections" | "too_many_requests" | "too_many_waits" | "unauthorized" | "unhealthy" | "unsupported_media_type" | "version_conflict" | "wait_exists" | "wait_not_found" | "workload_not_found" | "wrong_version" | (string & {});
   /** Of version_conflict: the version that the value has; 0 when there is none. */
   current_version?: number;
   /** A description of this error, for display. */
@@ -1128,12 +1237,30 @@ export interface TerminalSize {
   rows: number;
 }
 
+export interface Token {
+  claim?: string;
+  expires_at: string;
+  tenant: string;
+  token: string;
+}
+
 export interface TokenCreatedData {
   expires_at?: string;
   /** The name of the credential that made it. */
   maker?: string;
   /** The token's id, which is no secret. */
   token?: string;
+}
+
+export interface TokenRequest {
+  /** Limits the token to this claim of the tenant. */
+  claim?: string;
+  /** How long the token is accepted, at most 1h. Default: 15m. */
+  expires_in?: string | number;
+  /** The tenant that the token acts for. Default: that of the credential, if it is for exactly one. */
+  tenant?: string;
+  /** Limits the token to these workloads: ids, or a prefix and a *. */
+  workloads?: Array<string>;
 }
 
 export interface Transfer {
@@ -1260,6 +1387,17 @@ export interface WaitRequest {
   type: string;
 }
 
+export interface WhoAmI {
+  /** As events name it: key:NAME, token:MAKER#TENANT, oidc:ISSUER#SUBJECT, cert:NAME, unix:UID, or local for a client of a server without credentials. */
+  actor: string;
+  /** When the credential expires. */
+  expires_at?: string;
+  /** What the credential permits. */
+  grants: Array<Grant>;
+  /** For people. */
+  name: string;
+}
+
 export interface Workload {
   created_at: string;
   /** It is deleted with its last container. */
@@ -1313,6 +1451,41 @@ export interface Operations {
     query: Record<never, never>;
     body: undefined;
     answer: Health;
+  };
+  /** List the bindings */
+  "GET /v1/bindings": {
+    path: Record<never, never>;
+    query: { limit?: number; after?: string };
+    body: undefined;
+    answer: PageBinding;
+  };
+  /** Delete a binding */
+  "DELETE /v1/bindings/{name}": {
+    path: { name: string };
+    query: Record<never, never>;
+    body: undefined;
+    answer: undefined;
+  };
+  /** Show a binding */
+  "GET /v1/bindings/{name}": {
+    path: { name: string };
+    query: Record<never, never>;
+    body: undefined;
+    answer: Binding;
+  };
+  /** Add or change a binding */
+  "PUT /v1/bindings/{name}": {
+    path: { name: string };
+    query: Record<never, never>;
+    body: BindingRequest;
+    answer: Binding;
+  };
+  /** Show whether an operation is permitted */
+  "GET /v1/can-i": {
+    path: Record<never, never>;
+    query: { operation?: string; verb?: string; thing?: string; tenant?: string; workload?: string; claim?: string };
+    body: undefined;
+    answer: Permitted;
   };
   /** List claims */
   "GET /v1/claims": {
@@ -1671,6 +1844,34 @@ export interface Operations {
     body: undefined;
     answer: Attempts;
   };
+  /** List the keys */
+  "GET /v1/keys": {
+    path: Record<never, never>;
+    query: { limit?: number; after?: string };
+    body: undefined;
+    answer: PageKey;
+  };
+  /** Create a key */
+  "POST /v1/keys": {
+    path: Record<never, never>;
+    query: Record<never, never>;
+    body: KeyRequest;
+    answer: CreatedKey;
+  };
+  /** Revoke a key */
+  "DELETE /v1/keys/{name}": {
+    path: { name: string };
+    query: Record<never, never>;
+    body: undefined;
+    answer: Key;
+  };
+  /** Show a key */
+  "GET /v1/keys/{name}": {
+    path: { name: string };
+    query: Record<never, never>;
+    body: undefined;
+    answer: Key;
+  };
   /** List the pools */
   "GET /v1/pools": {
     path: Record<never, never>;
@@ -1699,6 +1900,13 @@ export interface Operations {
     body: ScaleRequest;
     answer: Status;
   };
+  /** Make a short-lived token for a tenant */
+  "POST /v1/tokens": {
+    path: Record<never, never>;
+    query: Record<never, never>;
+    body: TokenRequest;
+    answer: Token;
+  };
   /** List waits */
   "GET /v1/waits": {
     path: Record<never, never>;
@@ -1712,6 +1920,13 @@ export interface Operations {
     query: { wait?: string };
     body: undefined;
     answer: Wait;
+  };
+  /** Show who sends the request */
+  "GET /v1/whoami": {
+    path: Record<never, never>;
+    query: Record<never, never>;
+    body: undefined;
+    answer: WhoAmI;
   };
   /** List the workloads */
   "GET /v1/workloads": {
