@@ -7,17 +7,13 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// environmentVersion is the protocol version from which on a container supports
-// RestartWith.
-const environmentVersion = 3
-
 // RestartWith is Restart with an environment for the main process.
 func (rt *Runtime) RestartWith(ctx context.Context, id string, fence int64, environment map[string]string) error {
 	return rt.do(ctx, Call{Op: "restart", ID: id}, func(c *container) error {
 		if err := runtime.CheckEnvironment(environment); err != nil {
 			return err
 		}
-		if len(environment) > 0 && c.program < environmentVersion {
+		if len(environment) > 0 && c.program < tenantVersion {
 			return runtime.ErrUnsupported
 		}
 		if err := c.stopAll(fence); err != nil {

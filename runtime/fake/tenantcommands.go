@@ -11,7 +11,7 @@ import (
 )
 
 // tenantVersion is the protocol version from which on a container supports
-// commands, files and ports of tenants.
+// commands, files and ports of tenants, and their environments.
 const tenantVersion = 2
 
 // maxEndedCommands is how many ended commands a container remembers.
