@@ -97,7 +97,8 @@ func (s *supervisor) recordedExitCode() int {
 // flow already: an earlier response may have been lost. What an earlier flow has
 // started ends first, and so does what has another environment.
 func (s *supervisor) startMainFor(fence int64, environment map[string]string) error {
-	if (s.mainFence == shim.NoFence || s.mainFence == fence) && maps.Equal(s.environment, environment) {
+	isSame := len(environment) == 0 || maps.Equal(s.environment, environment)
+	if isSame && (s.mainFence == shim.NoFence || s.mainFence == fence) {
 		if s.main.get() == shim.MainRunning {
 			s.mainFence = fence
 			return nil
