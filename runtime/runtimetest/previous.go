@@ -29,7 +29,6 @@ func previousVersionCase(t *testing.T, s *suite) {
 	require.Equal(t, spoken.Oldest, c.recordedProtocol(t, c.id))
 	require.NoError(t, c.rt.Start(t.Context(), c.id, 1))
 
-	require.ErrorIs(t, c.rt.RestartWith(t.Context(), c.id, 1, map[string]string{"A": "b"}), runtime.ErrUnsupported)
 	require.ErrorIs(t, c.rt.ServeRequests(t.Context(), c.id, 1, nil), runtime.ErrUnsupported)
 	for _, args := range [][]string{
 		{"claim"}, {"event", "publish", "agent.x"}, {"activity", "idle"}, {"memory", "put", "k", "--data", "1"}, {"memory", "get", "k"},
