@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -34,9 +33,9 @@ const (
 	MaxEnvironment      = 32 << 10 // bytes of all names and values together
 	// EnvironmentNamePattern matches the names.
 	EnvironmentNamePattern = `^[A-Za-z_][A-Za-z0-9_]{0,127}$`
-)
 
-var environmentName = regexp.MustCompile(EnvironmentNamePattern)
+	maxEnvironmentName = 128
+)
 
 // ErrBadEnvironment reports an environment that no main process can be given.
 var ErrBadEnvironment = errors.New("environment is invalid")
@@ -66,11 +65,24 @@ func CheckEnvironment(environment map[string]string) error {
 	return nil
 }
 
+// isEnvironmentName reports whether a name matches EnvironmentNamePattern. The
+// programs in containers import this package, and do without regular expressions.
+func isEnvironmentName(name string) bool {
+	for i := range len(name) {
+		c := name[i]
+		isLetter := 'a' <= c|0x20 && c|0x20 <= 'z' || c == '_'
+		if !isLetter && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return name != "" && len(name) <= maxEnvironmentName
+}
+
 // invalidEntry returns why an entry is invalid, or "".
 func invalidEntry(name, value string) string {
 	isReserved := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
 	switch {
-	case !environmentName.MatchString(name):
+	case !isEnvironmentName(name):
 		return "is not a name: at most 128 letters, digits and _ are allowed, and no digit at the start"
 	case name == "PATH" || slices.ContainsFunc(reservedPrefixes, isReserved):
 		return "is reserved: PATH, HOSTLER_* and LD_* cannot be set"

@@ -47,8 +47,8 @@ func (c *container) mainEnvironment(t *testing.T) (text string) {
 }
 
 // The environment is that of the main process, over the container's. It lasts when
-// the server is another one, and no command of Exec has it. Besides the process's
-// own environment it is nowhere in the container.
+// the server is another one, and no command of Exec has it. It is in the process's
+// own environment, and nowhere else in the container.
 func environmentOfMain(t *testing.T, s *suite) {
 	c := s.start(t, writesEnvironment)
 	require.NotContains(t, c.mainEnvironment(t), "TOKEN=")
