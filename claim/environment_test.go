@@ -202,7 +202,7 @@ func TestEnvironmentIsNotStored(t *testing.T) {
 // is killed, the next server leaves no container with the environment in the
 // pool, and no claim becomes active without it.
 func TestCrashDuringClaimWithEnvironment(t *testing.T) {
-	for _, at := range []string{"restart *", "exec * box echo healthy", "exec * box echo migrated"} {
+	for _, at := range []string{"wipe *", "restart *", "exec * box echo started", "exec * box echo healthy", "exec * box echo migrated"} {
 		for _, when := range []string{"before", "after"} {
 			t.Run(strings.ReplaceAll(at+" "+when, "*", ""), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) { crashDuringClaim(t, at, when == "after") })
@@ -213,8 +213,9 @@ func TestCrashDuringClaimWithEnvironment(t *testing.T) {
 
 func crashDuringClaim(t *testing.T, at string, after bool) {
 	h := flowtest.New(t)
-	h.Apply(hookedWorkload)
+	h.Apply(flowtest.Edit(hookedWorkload, "max_size: 2", "max_size: 1") + "  post_start: [{ name: s, command: [box, echo, started] }]\n")
 	h.AwaitIdle("w", 1)
+	h.Release(h.Claim("w", "bob"))
 	killed := errors.New("the server was killed")
 	stop := h.RT.Before
 	if after {
@@ -242,8 +243,11 @@ func crashDuringClaim(t *testing.T, at string, after bool) {
 	h.Restart()
 	close(ended)
 	require.NoError(t, g.Wait())
-	synctest.Wait()
-	h.AwaitIdle("w", 1)
+	h.Until("no claim is pending", func() bool {
+		pending, err := h.DB.Claims(t.Context(), claim.Filter{States: []claim.State{claim.Pending}})
+		require.NoError(t, err)
+		return len(pending) == 0
+	})
 	requireNoEnvironment(h)
 	active, err := h.DB.Claims(t.Context(), claim.Filter{Tenant: "ada", States: []claim.State{claim.Active}})
 	require.NoError(t, err)
