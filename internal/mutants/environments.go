@@ -51,15 +51,15 @@ var environments = []mutation{
 		new:  ``,
 	},
 	{
-		desc: "the environment outlives the main process", test: "TestEnvironment",
-		file: "cmd/hostler-shim/change_ops.go", pkg: "runtime/process",
-		old: `	s.waitsForStart, s.environment = false, nil`,
-		new: `	s.waitsForStart = false`,
+		desc: "the environment outlives the main process", test: "TestEnvironmentOfMainProcess",
+		file: "cmd/hostler-shim/change_ops.go",
+		old:  `	s.waitsForStart, s.environment = false, nil`,
+		new:  `	s.waitsForStart = false`,
 	},
 	{
-		desc: "the server's own commands have the environment of the tenant", test: "TestEnvironment",
-		file: "cmd/hostler-shim/commands.go", pkg: "runtime/process",
-		old: `	if !c.internal {`,
-		new: `	if c != nil {`,
+		desc: "the server's own commands have the environment of the tenant", test: "TestEnvironmentOfMainProcess",
+		file: "cmd/hostler-shim/commands.go",
+		old:  `	if !c.internal {`,
+		new:  `	if c != nil {`,
 	},
 }
