@@ -240,6 +240,8 @@ var errorCodes = []struct {
 	{pool.ErrInvalidScale, InvalidRequest},
 	{pool.ErrInUse, ContainerInUse},
 	{claim.ErrReleasing, ClaimReleasing},
+	{claim.ErrOtherEnvironment, ClaimHeld},
+	{runtime.ErrBadEnvironment, InvalidRequest},
 	{claim.ErrNotActive, ClaimNotActive},
 	{claim.ErrClaimExists, ClaimHeld},
 	{claim.ErrSyncNotConfigured, NoSync},

@@ -25,7 +25,7 @@ var operationCodes = map[string][]Code{
 	"container-logs":    {ContainerNotFound, EngineUnavailable, WrongVersion, Unhealthy},
 	"claim": {
 		WorkloadNotFound, Conflict, ClaimAborted, ClaimReleasing, PoolExhausted, HookFailed, StartFailed, Unhealthy,
-		ImageUnavailable, SyncFailed, EngineUnavailable, WrongVersion, PoolNotReady,
+		ImageUnavailable, SyncFailed, EngineUnavailable, WrongVersion, PoolNotReady, ClaimHeld, NotSupported,
 	},
 	"get-claim":        {ClaimNotFound},
 	"touch":            {ClaimNotFound, ClaimNotActive},

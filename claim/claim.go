@@ -101,8 +101,11 @@ type Claim struct {
 	// EventCommands and Forced are those of its container, like Health.
 	EventCommands bool        `json:"-"`
 	Forced        pool.Forced `json:"-"`
-	Snapshot      string      `json:"snapshot,omitempty" doc:"Of the tenant's state: the one that was downloaded, or uploaded last."`
-	SyncedAt      *time.Time  `json:"synced_at,omitempty" doc:"When the tenant's state was last uploaded."`
+	// EnvironmentDigest is on record while the claim is live. Empty: it has no
+	// environment.
+	EnvironmentDigest string     `json:"-"`
+	Snapshot          string     `json:"snapshot,omitempty" doc:"Of the tenant's state: the one that was downloaded, or uploaded last."`
+	SyncedAt          *time.Time `json:"synced_at,omitempty" doc:"When the tenant's state was last uploaded."`
 	// A different reason resets the count of failures.
 	Failures      int           `json:"failures,omitempty" doc:"Consecutive failures of the release, for the same reason."`
 	FailureReason FailureReason `json:"failure_reason,omitempty" doc:"Why its release fails: tenant (the files in the container are unreadable or too large), sink, stale (a later claim of the tenant has uploaded its state), or version (only an older server can read the container)."`

@@ -25,7 +25,9 @@ type (
 // progress is what is known of a claim in progress.
 type progress struct {
 	claimID string
-	failing atomic.Bool // this server records its failure
+	// environment is that of the caller who has begun it.
+	environment map[string]string
+	failing     atomic.Bool // this server records its failure
 }
 
 // findCall returns the call that works on a claim, or nil.

@@ -121,11 +121,17 @@ func (a *acquisition) seed(ctx context.Context) error {
 	return err
 }
 
-// restart restarts the main process with the current files.
+// restart restarts the main process with the current files, and with the
+// environment of the claim.
 func (a *acquisition) restart(ctx context.Context) error {
+	changed := a.changed
 	a.changed, a.restarted = true, true
 	a.pools.Health.MarkRestarted(a.claim.Container)
-	return a.rt.Restart(ctx, a.claim.Container, a.claim.ContainerFence)
+	err := a.rt.RestartWith(ctx, a.claim.Container, a.claim.ContainerFence, a.request.Environment)
+	if a.isUnsupported(err) {
+		a.changed = changed
+	}
+	return err
 }
 
 // awaitHealthy waits until the container is healthy.

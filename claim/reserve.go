@@ -86,9 +86,13 @@ func (a *acquisition) tryReserve(ctx context.Context, queued bool) error {
 	if err := a.refresh(ctx); err != nil {
 		return err
 	}
+	digest, err := a.digest(a.claim.ID, a.request.Environment)
+	if err != nil {
+		return err
+	}
 	isKept := a.current.Pool.Reuse == workload.ReuseSameTenant
 	c, err := a.store.Reserve(context.WithoutCancel(ctx), Reservation{
-		Claim: a.claim.ID, Traceparent: a.request.Traceparent, Workload: a.claim.Workload, Tenant: a.claim.Tenant,
+		Claim: a.claim.ID, Traceparent: a.request.Traceparent, Environment: digest, Workload: a.claim.Workload, Tenant: a.claim.Tenant,
 		Revision: a.record.Revision, Reuse: a.current.Pool.Reuse,
 		EnqueueOnly: a.record.Draining || queued && !isKept, OwnOnly: queued,
 	})
@@ -112,6 +116,11 @@ func (a *acquisition) tryReserve(ctx context.Context, queued bool) error {
 		return a.tryReserve(ctx, queued)
 	case a.existing && c.State != Active:
 		return fmt.Errorf("%w: %w: claim %s is %s", errNotRecorded, ErrReleasing, c.ID, c.State)
+	}
+	if a.existing {
+		if err := a.checkEnvironment(c, a.request); err != nil {
+			return fmt.Errorf("%w: %w", errNotRecorded, err)
+		}
 	}
 	a.claim = c
 	if err == nil && !a.existing && c.Container == "" {

@@ -18,13 +18,14 @@ var errUnusable = errors.New("container unusable")
 // unavailable: an outage must not cost the files in the containers. A single
 // unresponsive container is also returned, behind the others; it is destroyed
 // when it has been unresponsive for so long that it is tainted. Unless it is
-// the tenant's own, the claim tries another.
+// the tenant's own, the claim tries another. An unchanged container of the
+// tenant's own is also returned when it cannot be given an environment.
 func (a *acquisition) rollback(ctx context.Context, cause error) error {
 	if a.claim.Container == "" {
 		return nil // none was reserved
 	}
 	_, isSyncError := errors.AsType[*SyncError](cause)
-	if !a.changed && (isSyncError || errors.Is(cause, runtime.ErrUnavailable)) {
+	if !a.changed && (isSyncError || errors.Is(cause, runtime.ErrUnavailable) || a.isUnsupported(cause)) {
 		unresponsive := errors.Is(cause, runtime.ErrUnresponsive) && a.claim.Source != Affinity
 		if err := a.returnToPool(ctx); err != nil || !unresponsive {
 			return err

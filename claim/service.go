@@ -28,7 +28,10 @@ type Service struct {
 	// record. It must not block. It is set before the first claim; nil does
 	// nothing.
 	Activated func(Claim)
-	log       *slog.Logger
+	// EnvironmentKey is the key of what is on record of environments. All servers
+	// on a database have the same. It is set before the first claim.
+	EnvironmentKey []byte
+	log            *slog.Logger
 
 	calls calls // claims in progress on this server
 
@@ -98,9 +101,13 @@ func checkTenant(name string) error {
 //
 // Once a container is reserved, the work continues when ctx ends: the claim
 // becomes active, and a repeated call returns it. Errors: ErrInvalidTenant,
-// pool.ErrWorkloadNotFound, *UnavailableError, *FailedError.
+// runtime.ErrBadEnvironment, ErrOtherEnvironment, pool.ErrWorkloadNotFound,
+// *UnavailableError, *FailedError.
 func (s *Service) Claim(ctx context.Context, r Request) (c Claim, created bool, err error) {
 	if err := checkTenant(r.Tenant); err != nil {
+		return Claim{}, false, err
+	}
+	if err := runtime.CheckEnvironment(r.Environment); err != nil {
 		return Claim{}, false, err
 	}
 	waits, deadline := r.Wait > 0, time.Now().Add(r.Wait)
@@ -112,15 +119,19 @@ func (s *Service) Claim(ctx context.Context, r Request) (c Claim, created bool, 
 		if err != nil {
 			return Claim{}, false, err
 		}
-		call, first := s.calls.Join(ctx, key{r.Workload, r.Tenant}, &progress{claimID: newID()})
+		call, first := s.calls.Join(ctx, key{r.Workload, r.Tenant}, &progress{claimID: newID(), environment: r.Environment})
 		if first {
 			c, created, err = s.runCall(ctx, call, r, w, record)
 		} else {
 			if err := call.Wait(ctx); err != nil {
 				return Claim{}, false, err
 			}
-			created = false
 			c, err = call.Result()
+			var again bool
+			if c, again, err = s.joined(call.Arg, r, c, err); again && ctx.Err() == nil {
+				continue
+			}
+			created = false
 		}
 		if other, ok := errors.AsType[*peerOwnedError](err); ok {
 			if _, err := s.WaitForPeer(ctx, other.claim); err != nil {

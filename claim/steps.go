@@ -95,7 +95,7 @@ func (a *acquisition) prepare() error {
 		flow.Step{Name: "wipe", When: planned(&a.plan.wipe), Do: a.wipe},
 		flow.Step{Name: "seed", When: planned(&a.plan.seed), Do: a.seed},
 		flow.Step{Name: "download", When: planned(&a.plan.download), Do: a.download},
-		flow.Step{Name: "restart", When: func() bool { return a.plan.needsRestart(a.changed) }, Do: a.restart},
+		flow.Step{Name: "restart", When: func() bool { return a.needsEnvironment() || a.plan.needsRestart(a.changed) }, Do: a.restart},
 		flow.Step{Name: "healthy", When: func() bool { return !a.needsPostStart() }, Do: a.awaitHealthy},
 	)
 }

@@ -50,6 +50,7 @@ type Store interface {
 type Reservation struct {
 	Claim       string // the ID of the claim, new or pending
 	Traceparent string // of a new claim
+	Environment string // Claim.EnvironmentDigest of a new claim
 	Workload    string
 	Tenant      string
 	Revision    string // the workload's current one

@@ -32,6 +32,10 @@ func (g guarded) Restart(ctx context.Context, id string, fence int64) error {
 	return g.held(func() error { return g.Runtime.Restart(ctx, id, fence) })
 }
 
+func (g guarded) RestartWith(ctx context.Context, id string, fence int64, environment map[string]string) error {
+	return g.held(func() error { return g.Runtime.RestartWith(ctx, id, fence, environment) })
+}
+
 func (g guarded) Stop(ctx context.Context, id string, fence int64) error {
 	return g.held(func() error { return g.Runtime.Stop(ctx, id, fence) })
 }

@@ -21,8 +21,8 @@ import (
 
 // Runtime is all that a backend does. Many goroutines may call all methods
 // concurrently, for one container as well as for several. Calls that change one
-// container (Start, Restart, Stop, Wipe, Destroy) are made by one flow at a
-// time. Every call returns soon after its context ends.
+// container (Start, Restart, RestartWith, Stop, Wipe, Destroy) are made by one flow
+// at a time. Every call returns soon after its context ends.
 //
 // Errors are those of errors.go, wrapped: match them with errors.Is and
 // errors.AsType. ErrUnavailable means that the engine did not respond: nothing
@@ -33,8 +33,8 @@ import (
 // the backend's limit, every call that needs a response of the container is
 // ErrTainted, so that a flow that retries on ErrUnavailable terminates.
 //
-// Start, Restart, Stop, RecordBaseline and Wipe carry a fence: a number above 0
-// that grows whenever another flow or another server becomes responsible for the
+// Start, Restart, RestartWith, Stop, RecordBaseline and Wipe carry a fence: a number
+// above 0 that grows whenever another flow or another server becomes responsible for the
 // container. The container remembers the greatest one, also across a restart by
 // its engine, and rejects a smaller one with ErrStaleFence. An equal one is
 // accepted. Exec and CopyIn carry the fence of their flow as well. The container
@@ -49,6 +49,7 @@ import (
 // return ErrTainted.
 type Runtime interface {
 	Lifecycle
+	Environments
 	Observer
 	Execer
 	Files

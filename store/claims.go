@@ -55,6 +55,7 @@ var claimColumns = columns[claim.Claim]{
 	{name: "activity_at", field: func(c *claim.Claim) any { return nullNanos{&c.ActivityAt} }},
 	{name: "traceparent", field: func(c *claim.Claim) any { return &c.Traceparent }},
 	{name: "owner", field: func(c *claim.Claim) any { return &c.Owner }},
+	{name: "environment", field: func(c *claim.Claim) any { return &c.EnvironmentDigest }},
 	{name: "waits", field: func(c *claim.Claim) any { return &c.Waits }},
 	{name: "signals", field: func(c *claim.Claim) any { return &c.KeptSignals }},
 	// A claim's health is the health of its container.
@@ -191,6 +192,9 @@ func updatedClaim(t *tx, before claim.Claim, m claim.Transition) claim.Claim {
 	after.CreatedAt, after.Health, after.State = before.CreatedAt, before.Health, m.To
 	after.Fence, after.ContainerFence = before.Fence, before.ContainerFence
 	after.Waits, after.KeptSignals = before.Waits, before.KeptSignals
+	if after.EnvironmentDigest = before.EnvironmentDigest; !m.To.IsLive() {
+		after.EnvironmentDigest = ""
+	}
 	if after.State == claim.Active && after.ActiveAt == nil {
 		after.ActiveAt = &t.now
 	}

@@ -99,7 +99,7 @@ func reserve(t *tx, r claim.Reservation) (claim.Claim, error) {
 	if isNew {
 		c, err = addPendingClaim(t, normalized(claim.Claim{
 			ID: r.Claim, Workload: r.Workload, Tenant: r.Tenant, State: claim.Pending,
-			CreatedAt: t.now, Fence: toNanos(t.now), Owner: t.owner, Traceparent: r.Traceparent,
+			CreatedAt: t.now, Fence: toNanos(t.now), Owner: t.owner, Traceparent: r.Traceparent, EnvironmentDigest: r.Environment,
 		}))
 		if err != nil {
 			return c, err

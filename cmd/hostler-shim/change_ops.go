@@ -13,8 +13,8 @@ import (
 
 // changeOps are the requests that change the container as a whole.
 var changeOps = map[shim.Op]func(s *supervisor, r shim.Request) error{
-	shim.OpRestart:        func(s *supervisor, _ shim.Request) error { return s.restart() },
-	shim.OpStartMain:      func(s *supervisor, r shim.Request) error { return s.startMainFor(r.Fence) },
+	shim.OpRestart:        func(s *supervisor, r shim.Request) error { return s.restart(r.Environment) },
+	shim.OpStartMain:      func(s *supervisor, r shim.Request) error { return s.startMainFor(r.Fence, r.Environment) },
 	shim.OpStop:           func(s *supervisor, _ shim.Request) error { return s.killAll() },
 	shim.OpRecordBaseline: func(s *supervisor, _ shim.Request) error { return s.recordBaseline() },
 	shim.OpWipe:           func(s *supervisor, r shim.Request) error { return s.wipe(r.Paths) },
@@ -43,11 +43,13 @@ func (s *supervisor) applyChange(r shim.Request) error {
 
 // restart kills every process and starts the main process again. It does not
 // ask them to exit: what a main process saves when asked would overwrite files
-// that were just copied in for the next one.
-func (s *supervisor) restart() error {
+// that were just copied in for the next one. The environment is that of the new
+// main process, over the container's.
+func (s *supervisor) restart(environment map[string]string) error {
 	if err := s.killAll(); err != nil {
 		return err
 	}
+	s.environment = environment
 	return s.startAfterKill()
 }
 
@@ -59,7 +61,7 @@ func (s *supervisor) startAfterKill() error {
 	s.hasExited, s.mainFence = false, s.fence.current
 	s.sessions.setQuiet(false)
 	s.workers.reopen()
-	s.commands.reopen()
+	s.commands.reopen(s.environment)
 	if err := s.startMain(); err != nil {
 		time.AfterFunc(startErrorLinger, s.exitStartFailed)
 		return err
@@ -72,7 +74,7 @@ func (s *supervisor) startAfterKill() error {
 // carry sessions. It also kills the workers, so whatever a command has done to
 // one ends here.
 func (s *supervisor) killAll() error {
-	s.waitsForStart = false
+	s.waitsForStart, s.environment = false, nil
 	s.main.set(shim.MainStopped, 0, nil)
 	unfinished := s.runs.markLost()
 	commands := s.commands.markLost()

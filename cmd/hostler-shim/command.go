@@ -30,6 +30,8 @@ type tenantCommand struct {
 	created  time.Time
 	terminal bool
 	streams  commandStreams
+	// environment is that of the main process, under the command's own.
+	environment map[string]string
 
 	ready chan struct{} // closed when it has started, or could not be
 	done  chan struct{} // closed when nothing of it is left, or it could not be started

@@ -54,6 +54,11 @@ func (s *supervisor) startCommand(c *tenantCommand, spec shim.Run, r *shim.Comma
 		return nil, errMainNotRunning
 	}
 	spec = s.withDefaults(spec)
+	for name, value := range c.environment {
+		if _, isSet := spec.Environment[name]; !isSet {
+			spec.Environment[name] = value
+		}
+	}
 	if r.Terminal != nil && spec.Environment["TERM"] == "" && lookupEnv(s.env, "TERM", "") == "" {
 		spec.Environment["TERM"] = "xterm"
 	}

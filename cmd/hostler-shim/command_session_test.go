@@ -191,7 +191,7 @@ func TestUncertainCommands(t *testing.T) {
 	s.setUncertain(c, runtime.ErrTainted)
 	require.ErrorIs(t, s.uncertain(), runtime.ErrTainted)
 	s.markLost()
-	s.reopen()
+	s.reopen(nil)
 	require.NoError(t, s.uncertain())
 	s.setUncertain(c, runtime.ErrTainted)
 	require.NoError(t, s.uncertain(), "it was killed")

@@ -29,6 +29,8 @@ type commands struct {
 	mu     sync.Mutex
 	all    []*tenantCommand // in the order of their start
 	closed bool             // every process is being killed
+	// environment is that of commands that begin, as of the main process.
+	environment map[string]string
 	// lostErr is why processes of a command may be left, until every process was
 	// killed.
 	lostErr error
@@ -60,6 +62,9 @@ func (s *commands) open(r shim.Request) (c *tenantCommand, created bool, err err
 		return nil, false, fmt.Errorf("%w: at most %d", runtime.ErrTooManyCommands, limit)
 	}
 	c = newCommand(key, r.Command, r.Run.Args)
+	if !c.internal {
+		c.environment = s.environment
+	}
 	s.all = append(s.all, c)
 	return c, true, nil
 }
@@ -212,7 +217,7 @@ func (c *tenantCommand) dropOutput() (size int) {
 func (s *commands) markLost() (running []*tenantCommand) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.closed = true
+	s.closed, s.environment = true, nil
 	for _, c := range s.all {
 		if c.isRunning() {
 			c.mu.Lock()
@@ -224,11 +229,11 @@ func (s *commands) markLost() (running []*tenantCommand) {
 	return running
 }
 
-// reopen allows commands again.
-func (s *commands) reopen() {
+// reopen allows commands again, and gives them the environment of the main process.
+func (s *commands) reopen(environment map[string]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.closed, s.lostErr = false, nil
+	s.closed, s.lostErr, s.environment = false, nil, environment
 }
 
 // setUncertain records an error that means that processes of a command may be left.

@@ -71,7 +71,7 @@ func TestOpenCommand(t *testing.T) {
 	require.Equal(t, []*tenantCommand{first, other}, s.markLost())
 	_, _, err = s.open(openRequest("d", 6))
 	require.ErrorIs(t, err, runtime.ErrNotRunning, "until every process was killed")
-	s.reopen()
+	s.reopen(nil)
 	_, created, err = s.open(openRequest("d", 6))
 	require.NoError(t, err)
 	require.True(t, created)

@@ -105,7 +105,7 @@ func (s *supervisor) launchMain() (int, <-chan unix.WaitStatus, error) {
 	defer unix.Close(stderr)
 	l := launch{
 		args: s.config.Args, as: as, dir: s.config.Workdir, session: true,
-		env: mergeEnv(s.env, nil, as.home), files: [3]int{null, stdout, stderr},
+		env: mergeEnv(s.env, s.environment, as.home), files: [3]int{null, stdout, stderr},
 	}
 	if s.config.HostProcess || !isPrivileged() {
 		return s.reaper.start(l.start)

@@ -67,6 +67,9 @@ type supervisor struct {
 	// mainFence is the fence of the change that started the main process, or
 	// NoFence if init has started it with the container. Guarded by changeSem.
 	mainFence int64
+	// environment is that of the main process, over env. It is empty while there is
+	// no main process. Guarded by changeSem.
+	environment map[string]string
 	// waitsForStart is true until the first change after a restart by the
 	// engine: the main process is left to OpStartMain. Guarded by changeSem.
 	waitsForStart bool

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"strconv"
 	"strings"
@@ -94,9 +95,10 @@ func (s *supervisor) recordedExitCode() int {
 
 // startMainFor starts the main process for a flow, unless it was started for that
 // flow already: an earlier response may have been lost. What an earlier flow has
-// started ends first.
-func (s *supervisor) startMainFor(fence int64) error {
-	if s.mainFence == shim.NoFence || s.mainFence == fence {
+// started ends first, and so does what has another environment.
+func (s *supervisor) startMainFor(fence int64, environment map[string]string) error {
+	isSame := len(environment) == 0 || maps.Equal(s.environment, environment)
+	if isSame && (s.mainFence == shim.NoFence || s.mainFence == fence) {
 		if s.main.get() == shim.MainRunning {
 			s.mainFence = fence
 			return nil
@@ -105,5 +107,5 @@ func (s *supervisor) startMainFor(fence int64) error {
 			return startErr.Err()
 		}
 	}
-	return s.restart()
+	return s.restart(environment)
 }

@@ -83,6 +83,7 @@ func wire(ctx context.Context, c serveConfig, log *slog.Logger) (*server, error)
 	if err != nil {
 		return nil, err
 	}
+	s.claims.EnvironmentKey = id.secret
 	if s.ports, err = api.ParsePortDomain(c.portDomain, id.secret); err != nil {
 		return nil, errors.Join(err, s.closeAll())
 	}

@@ -59,8 +59,8 @@ var claims = []mutation{
 	{
 		desc: "the restart of a claim carries no fence", test: "TestClaimStepOrder",
 		file: "claim/prepare.go",
-		old:  `a.rt.Restart(ctx, a.claim.Container, a.claim.ContainerFence)`,
-		new:  `a.rt.Restart(ctx, a.claim.Container, 1)`,
+		old:  `a.rt.RestartWith(ctx, a.claim.Container, a.claim.ContainerFence, a.request.Environment)`,
+		new:  `a.rt.RestartWith(ctx, a.claim.Container, 1, a.request.Environment)`,
 	},
 	{
 		desc: "a snapshot that became current after seeding is downloaded over the seed", test: "TestSnapshotChangedAfterSeed",

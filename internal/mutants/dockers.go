@@ -47,8 +47,8 @@ var dockers = []mutation{
 	{
 		desc: "an exited container is restarted without a fence", test: "TestRestart",
 		file: "runtime/shim/backend/backend.go",
-		old:  `session.StartMain(ctx, fence)`,
-		new:  `session.StartMain(ctx, shim.NoFence)`,
+		old:  `session.StartMainWith(ctx, fence, environment)`,
+		new:  `session.StartMainWith(ctx, shim.NoFence, environment)`,
 	},
 	{
 		desc: "the files of an exited container cannot be read", test: "TestStop",

@@ -46,6 +46,7 @@ type group struct {
 var groups = []group{
 	{"The flows: the order and the effect of their steps", steps},
 	{"claim, snapshot", claims},
+	{"The environment of a claim", environments},
 	{"release", releases},
 	{"pool", pools},
 	{"pool: failures to create containers", breakers},

@@ -60,14 +60,14 @@ var shimReuse = []mutation{
 	{
 		desc: "a repeated request to start ends what the first one has started", test: "TestRepeatedStartMain",
 		file: "cmd/hostler-shim/wait_start.go",
-		old:  ` || s.mainFence == fence {`,
-		new:  ` {`,
+		old:  ` || s.mainFence == fence) {`,
+		new:  `) {`,
 	},
 	{
 		desc: "a start leaves what an earlier flow has started", test: "TestStartMainEndsWhatEarlierFlowStarted",
 		file: "cmd/hostler-shim/wait_start.go",
-		old:  `	if s.mainFence == shim.NoFence || s.mainFence == fence {`,
-		new:  `	if fence > shim.NoFence {`,
+		old:  `	if isSame && (s.mainFence == shim.NoFence || s.mainFence == fence) {`,
+		new:  `	if isSame && fence > shim.NoFence {`,
 	},
 	{
 		desc: "it is not remembered which flow has started the main process", test: "TestStartMainEndsWhatEarlierFlowStarted",

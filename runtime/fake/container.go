@@ -31,8 +31,9 @@ type container struct {
 	baseline    int // files.changes when the baseline was recorded
 	fence       int64
 	main        *Proc
-	mainFence   int64         // the fence that main was started with
-	procs       map[int]*Proc // by pid
+	mainFence   int64             // the fence that main was started with
+	environment map[string]string // of main and of commands of the tenant, over the spec's
+	procs       map[int]*Proc     // by pid
 	nextPID     int
 	active      map[*run]bool
 	runs        map[string]*run // by RunID
@@ -98,7 +99,7 @@ func (c *container) newMain(rt *Runtime) (*Proc, error) {
 		p.Args = []string{TestprogPath, "idle"} // the image's own
 	}
 	p.Stdout, p.Stderr = &pipe{p, &c.log}, &pipe{p, &c.log}
-	if err := c.prepare(rt, p, "", nil); err != nil {
+	if err := c.prepare(rt, p, "", c.environment); err != nil {
 		c.state, c.code = runtime.Exited, 127
 		return nil, err
 	}
@@ -123,7 +124,7 @@ func (c *container) handleExit(code int) {
 // main process does not count as an exit. The caller holds the lock.
 func (c *container) killAll() {
 	main := c.main
-	c.main = nil
+	c.main, c.environment = nil, nil
 	c.ports.closeAll(runtime.ErrContainerExited)
 	for r := range c.active {
 		r.containerExited = r.liveProcs > 0

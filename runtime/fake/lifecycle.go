@@ -69,12 +69,7 @@ func (rt *Runtime) Start(ctx context.Context, id string, fence int64) error {
 
 // Restart ends every process and runs the main process again.
 func (rt *Runtime) Restart(ctx context.Context, id string, fence int64) error {
-	return rt.do(ctx, Call{Op: "restart", ID: id}, func(c *container) error {
-		if err := c.stopAll(fence); err != nil {
-			return err
-		}
-		return c.start(rt)
-	})
+	return rt.RestartWith(ctx, id, fence, nil)
 }
 
 // Stop ends every process and keeps the files.

@@ -11,7 +11,7 @@ import (
 )
 
 // tenantVersion is the protocol version from which on a container supports
-// commands, files and ports of tenants.
+// commands, files and ports of tenants, and their environments.
 const tenantVersion = 2
 
 // maxEndedCommands is how many ended commands a container remembers.
@@ -99,7 +99,7 @@ func (c *container) openCommand(rt *Runtime, cmd runtime.TenantCommand) (*tenant
 	leader := &Proc{Args: cmd.Args, Dir: cmd.Workdir, c: c, run: r, parent: shimPID}
 	leader.Stdin = &commandInput{t, leader}
 	leader.Stdout, leader.Stderr = &pipe{leader, t.output.stream(false)}, &pipe{leader, t.output.stream(cmd.Terminal == nil)}
-	if err := c.prepare(rt, leader, cmd.User, cmd.Environment); err != nil {
+	if err := c.prepare(rt, leader, cmd.User, c.commandEnvironment(cmd)); err != nil {
 		return nil, nil, err
 	}
 	c.addProc(leader)

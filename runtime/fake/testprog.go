@@ -56,6 +56,7 @@ var testprogCommands = map[string]testprogCommand{
 	"err":         {0, echoErr},
 	"repeat":      {2, repeat},
 	"env":         {0, environment},
+	"env-idle":    {1, environmentIdle},
 	"cat":         {0, cat},
 	"noted":       {1, recordSignals},
 	"shell":       {1, printScript},

@@ -23,6 +23,18 @@ func idle(p *Proc, args []string) error {
 	return errPark
 }
 
+// environmentIdle writes the environment to a file, and is idle.
+func environmentIdle(p *Proc, args []string) error {
+	var text strings.Builder
+	for name, value := range p.Env {
+		fmt.Fprintf(&text, "%s=%s\n", name, value)
+	}
+	if err := write(p, []string{args[0], text.String()}); err != nil {
+		return err
+	}
+	return idle(p, nil)
+}
+
 func hang(*Proc, []string) error { return errPark }
 
 func ignoreTerm(p *Proc, _ []string) error {

@@ -92,6 +92,7 @@ func (c *container) requireErrors(t *testing.T, cause error) {
 		"Exec": exec, "WaitResult": result, "LastModified": changed,
 		"Stop":           c.rt.Stop(ctx, c.id, 1),
 		"Restart":        c.rt.Restart(ctx, c.id, 1),
+		"RestartWith":    c.rt.RestartWith(ctx, c.id, 1, map[string]string{"A": "b"}),
 		"RecordBaseline": c.rt.RecordBaseline(ctx, c.id, 1),
 		"Wipe":           c.rt.Wipe(ctx, c.id, 1),
 	} {

@@ -108,6 +108,7 @@ func Run(t *testing.T, h Harness) {
 		{"lost", containerExitCases},
 		{"outcome", waitResultCases},
 		{"restart", restartCase},
+		{"environment", environmentCases},
 		{"stop", stopCase},
 		{"fencing", fencingCase},
 		{"files", fileCases},

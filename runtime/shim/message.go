@@ -97,6 +97,9 @@ type Request struct {
 	RunID string   `json:"key,omitempty"`
 	Paths []string `json:"paths,omitempty"`
 	Port  int      `json:"port,omitempty"` // for OpDial
+	// Environment is for OpRestart and OpStartMain: that of the main process, over
+	// the container's. It needs FeatureEnvironment.
+	Environment map[string]string `json:"environment,omitempty"`
 	// Fence is for operations that change the container. OpRun and OpUntar may
 	// have none.
 	Fence int64 `json:"fence,omitempty"`

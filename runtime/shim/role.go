@@ -57,7 +57,7 @@ const maxProgress = 2
 // features are the optional features of this end, in addition to the protocol's
 // version. The handshake carries both ends' features. Only features that both
 // ends have are used. An end ignores unknown names.
-var features = []string{FeatureFiles, FeatureScripts, FeatureLimits, FeatureCommands, FeaturePorts}
+var features = []string{FeatureFiles, FeatureScripts, FeatureLimits, FeatureCommands, FeaturePorts, FeatureEnvironment}
 
 // The features.
 const (
@@ -68,6 +68,8 @@ const (
 	// that the program has more than the limits of earlyProgram.
 	FeatureCommands = "commands"
 	FeaturePorts    = "ports" // OpDial and OpClosePorts, with the window and the limits of FeatureCommands
+	// FeatureEnvironment means Request.Environment.
+	FeatureEnvironment = "environment"
 )
 
 // earlyProgram has the limits of a program without FeatureCommands.

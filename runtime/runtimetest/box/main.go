@@ -113,6 +113,7 @@ func commands() map[string]command {
 		"err":         {0, echoErr},
 		"repeat":      {2, repeat},
 		"env":         {0, environment},
+		"env-idle":    {1, environmentIdle},
 		"cat":         {0, cat},
 		"hash":        {0, hash},
 		"both":        {1, both},

@@ -92,6 +92,22 @@ func environment(args []string) error {
 	return err
 }
 
+// environmentIdle writes the environment to a file, and is idle.
+func environmentIdle(args []string) error {
+	term := make(chan os.Signal, 1)
+	signal.Notify(term, syscall.SIGTERM)
+	fmt.Println("idle")
+	next := args[0] + ".new"
+	if err := os.WriteFile(next, []byte(strings.Join(os.Environ(), "\n")+"\n"), 0o644); err != nil {
+		return err
+	}
+	if err := os.Rename(next, args[0]); err != nil {
+		return err
+	}
+	<-term
+	return nil
+}
+
 func cat([]string) error {
 	_, err := io.Copy(os.Stdout, os.Stdin)
 	return err

@@ -67,23 +67,28 @@ func (c Containers) Protocols() runtime.Protocols { return shim.Protocols() }
 
 // Start implements runtime.Lifecycle.Start. The shim refuses a smaller fence.
 func (c Containers) Start(ctx context.Context, id string, fence int64) error {
-	return wrap(c.resumeMain(ctx, id, fence), "start the container %s", id)
+	return wrap(c.resumeMain(ctx, id, fence, nil), "start the container %s", id)
 }
 
 // resumeMain has the engine start process 1, unless it runs, and the shim the main
-// process.
-func (c Containers) resumeMain(ctx context.Context, id string, fence int64) error {
+// process with the environment.
+func (c Containers) resumeMain(ctx context.Context, id string, fence int64, environment map[string]string) error {
 	session := c.sessions.Get(id)
-	return c.options.Resume(ctx, id, func(ctx context.Context) error { return session.StartMain(ctx, fence) })
+	return c.options.Resume(ctx, id, func(ctx context.Context) error { return session.StartMainWith(ctx, fence, environment) })
 }
 
 // Restart implements runtime.Lifecycle.Restart. In a running container the shim
 // does it, in milliseconds. The engine starts an exited one, and the shim starts
 // the main process: it refuses a smaller fence before that.
 func (c Containers) Restart(ctx context.Context, id string, fence int64) error {
-	err := c.sessions.Get(id).Restart(ctx, fence)
+	return c.RestartWith(ctx, id, fence, nil)
+}
+
+// RestartWith implements runtime.Environments.RestartWith, as Restart does.
+func (c Containers) RestartWith(ctx context.Context, id string, fence int64, environment map[string]string) error {
+	err := c.sessions.Get(id).RestartWith(ctx, fence, environment)
 	if hasExited(err) {
-		err = c.resumeMain(ctx, id, fence)
+		err = c.resumeMain(ctx, id, fence, environment)
 	}
 	if err == nil && c.options.Restarted != nil {
 		err = c.options.Restarted(ctx, id)
