@@ -95,6 +95,11 @@ const (
 	FileRemoved      Type = "file.removed"
 	RequestCompleted Type = "request.completed"
 
+	// QuotaChanged records new limits of a tenant, a key or a workload, and
+	// QuotaRemoved that the defaults apply to it.
+	QuotaChanged Type = "quota.changed"
+	QuotaRemoved Type = "quota.removed"
+
 	// AgentActivityChanged records that a tenant's program does something else. The
 	// program reports it, as it publishes the other events of agents.
 	AgentActivityChanged Type = "agent.activity_changed"
@@ -114,6 +119,7 @@ var types = []Type{
 	DeliveryRetried, DeliveryReplayed, DeliveryDiscarded,
 	SyncStarted, SyncCompleted, SyncFailed,
 	ExecStarted, ExecCompleted, ExecFailed, FileRead, FileWritten, FileRemoved, RequestCompleted,
+	QuotaChanged, QuotaRemoved,
 	AgentActivityChanged,
 }
 

@@ -35,6 +35,7 @@ type Options struct {
 	Files      Files
 	Access     *access.Service
 	Ports      Ports
+	Quotas     Quotas
 
 	// StorageUnavailable are the errors of the database that indicate that it
 	// is temporarily unavailable.
@@ -163,6 +164,7 @@ func (a *API) routes() {
 	handle(a, op("follow-events", "GET /v1/events/stream", "Follow the activity log"), a.followEvents)
 	handle(a, op("publish-event", "POST /v1/events", "Publish an event of a claim's program"), a.publishEvent)
 
+	a.quotaRoutes()
 	handle(a, op("doctor", "GET /v1/doctor", "Diagnose the installation"), a.examine)
 	handle(a, op("healthz", "GET /healthz", "Report that the process is alive"), a.healthz)
 	handle(a, op("readyz", "GET /readyz", "Report whether requests can be served"), a.readyz)

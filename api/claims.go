@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/release"
 )
@@ -89,6 +90,7 @@ func (a *API) claim(ctx context.Context, in *claimIn) (*claimOut, error) {
 	}
 	c, created, err := a.o.Claimer.Claim(ctx, claim.Request{
 		Workload: in.Body.Workload, Tenant: in.Body.Tenant, Wait: wait, Traceparent: validTraceparent(in.Traceparent),
+		Actor: activity.ActorOf(ctx).Name,
 	})
 	if err != nil {
 		return nil, err

@@ -26,6 +26,7 @@ var operationCodes = map[string][]Code{
 	"claim": {
 		WorkloadNotFound, Conflict, ClaimAborted, ClaimReleasing, PoolExhausted, HookFailed, StartFailed, Unhealthy,
 		ImageUnavailable, SyncFailed, EngineUnavailable, WrongVersion, PoolNotReady,
+		QuotaExceeded,
 	},
 	"get-claim":        {ClaimNotFound},
 	"touch":            {ClaimNotFound, ClaimNotActive},
@@ -49,6 +50,8 @@ var operationCodes = map[string][]Code{
 	"replay-events":    {WorkloadNotFound, EventHookNotFound, Conflict},
 	"test-hooks":       {WorkloadNotFound},
 	"publish-event":    {ClaimNotFound, ClaimNotActive, RateLimited},
+	"set-quota":        {Conflict},
+	"delete-quota":     {QuotaNotFound},
 	"readyz":           {NotReady},
 }
 
@@ -65,7 +68,7 @@ func commonCodes(o *huma.Operation) []Code {
 	if isProbe(o.Path) {
 		return codes
 	}
-	codes = append(codes, Unauthorized, Forbidden)
+	codes = append(codes, Unauthorized, Forbidden, RateLimited)
 	if !strings.HasPrefix(o.Path, "/v1/") {
 		return codes
 	}

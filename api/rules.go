@@ -134,6 +134,11 @@ var rules = map[string]rule{
 	"follow-events": {everyone, onList},
 	"publish-event": {tenants, onNamed},
 
+	"list-quotas":  {viewers, onList},
+	"get-quota":    {keepers, onNamed},
+	"set-quota":    {operators, onNamed},
+	"delete-quota": {operators, onNamed},
+
 	"doctor":  {viewers, onServer},
 	"healthz": {on: onPublic},
 	"readyz":  {on: onPublic},

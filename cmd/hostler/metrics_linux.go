@@ -19,6 +19,7 @@ import (
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/memory"
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/quota"
 	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/wait"
 )
@@ -39,6 +40,7 @@ type metrics struct {
 	ended    *prometheus.CounterVec
 	waits    *prometheus.CounterVec
 	late     prometheus.Histogram
+	refusals *prometheus.CounterVec
 
 	published *prometheus.CounterVec
 }
@@ -60,6 +62,7 @@ func newMetrics(db containerCounter) *metrics {
 	}
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
+		refusals: newQuotaCounter(),
 		claims:   histogram("hostler_claim_duration_seconds", "Time from the request of a claim to its response.", "workload", "outcome"),
 		releases: histogram("hostler_release_duration_seconds", "Time from the request of a release to its response.", "workload", "outcome"),
 		runs:     histogram("hostler_hook_duration_seconds", "Time of one attempt of a hook.", "workload", "point", "action", "outcome"),
@@ -96,7 +99,7 @@ func newMetrics(db containerCounter) *metrics {
 	}
 	m.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		m.claims, m.releases, m.runs, m.states, m.leaked, m.cut, m.inflight, m.ended, m.published, m.waits, m.late, containerGauge{db}, deliveryGauges{db}, memoryGauges{db},
+		m.claims, m.releases, m.runs, m.states, m.leaked, m.cut, m.inflight, m.ended, m.published, m.waits, m.late, m.refusals, containerGauge{db}, deliveryGauges{db}, memoryGauges{db},
 	)
 	return m
 }
@@ -362,7 +365,11 @@ func (c countedClaims) Claim(ctx context.Context, r claim.Request) (claim.Claim,
 	k, created, err := c.Service.Claim(ctx, r)
 	outcome := "active"
 	unavailable, isUnavailable := errors.AsType[*claim.UnavailableError](err)
+	exceeded, isExceeded := errors.AsType[*quota.ExceededError](err)
 	switch {
+	case isExceeded:
+		outcome = "quota"
+		c.m.countRefusal(exceeded)
 	case isUnavailable:
 		outcome = string(unavailable.Reason)
 	case errors.Is(err, pool.ErrWorkloadNotFound), errors.Is(err, claim.ErrInvalidTenant):

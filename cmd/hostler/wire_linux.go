@@ -31,6 +31,7 @@ import (
 	"github.com/hostler/hostler/memory"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/publish"
+	"github.com/hostler/hostler/quota"
 	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/release/schedule"
 	"github.com/hostler/hostler/runtime"
@@ -63,6 +64,7 @@ type server struct {
 	uses     *access.Recorder
 	memory   *memory.Service
 	metrics  *metrics
+	quotas   *quota.Service
 	member   *membership.Member // nil without a shared database
 	log      *slog.Logger
 }
@@ -104,6 +106,11 @@ func wireServices(ctx context.Context, c serveConfig, log *slog.Logger) (*server
 		return nil, identity{}, errors.Join(err, db.Close())
 	}
 	db.SetProtocols(rt.Protocols())
+	quotas, err := c.quotaDefaults()
+	if err != nil {
+		return nil, identity{}, errors.Join(err, rt.Close(), db.Close())
+	}
+	db.SetQuotas(quotas)
 	requests, err := c.requests()
 	if err != nil {
 		return nil, identity{}, errors.Join(err, rt.Close(), db.Close())
@@ -184,6 +191,7 @@ func executors(rt runtime.Runtime, requests *request.Executor, handler func(clai
 func assemble(db *store.DB, rt backend, sinks *snapshot.Sinks, requests *request.Executor, maxWait time.Duration, log *slog.Logger) *server {
 	s := &server{db: db, rt: rt, sinks: sinks, requests: requests, log: log}
 	s.metrics = newMetrics(db)
+	s.quotas = quota.New(db, db.Quotas(), s.metrics.countRefusal)
 	actions := executors(rt, requests, func(claim, container string) runtime.RequestHandler {
 		return s.inside.OfHook(claim, container)
 	}, log)

@@ -12,6 +12,7 @@ var layers = []layer{
 	{"auth", []string{"activity"}},
 	{"auth/credential", []string{"activity", "auth"}},
 	{"runtime", nil},
+	{"quota", nil},
 	{"internal/flow", nil},
 	{"internal/transition", []string{"activity"}},
 	{"internal/backoff", nil},
@@ -49,7 +50,7 @@ var layers = []layer{
 	{"snapshot", []string{"runtime", "workload", "internal/flow", "internal/regular"}},
 	{"snapshot/cloud", []string{"snapshot", "workload"}},
 	{"pool", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "internal/flow", "internal/transition", "internal/dispatch", "internal/backoff", "internal/workqueue"}},
-	{"claim", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "snapshot", "pool", "internal/flow", "internal/transition", "internal/singleflight", "internal/dispatch"}},
+	{"claim", []string{"activity", "quota", "runtime", "hooks", "hooks/runner", "workload", "snapshot", "pool", "internal/flow", "internal/transition", "internal/singleflight", "internal/dispatch"}},
 	{"release", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "pool", "claim", "internal/flow", "internal/singleflight", "internal/dispatch", "internal/backoff"}},
 	{"release/schedule", []string{"runtime", "workload", "pool", "claim", "release", "internal/backoff", "internal/workqueue"}},
 
@@ -98,7 +99,7 @@ var layers = []layer{
 }
 
 // flows are the packages that hold what Hostler does.
-var flows = []string{"activity", "runtime", "hooks", "workload", "snapshot", "pool", "claim", "release"}
+var flows = []string{"activity", "quota", "runtime", "hooks", "workload", "snapshot", "pool", "claim", "release"}
 
 // importOwners are the packages of others that one part of ours alone may import:
 // the smaller the part, the easier it is to leave them.

@@ -1,0 +1,90 @@
+package quota
+
+import (
+	"context"
+	"errors"
+)
+
+// MaxOverrides bounds how many scopes have limits of their own.
+const MaxOverrides = 10_000
+
+// Errors of a Service.
+var (
+	// ErrNotFound is returned when a scope has no limits of its own.
+	ErrNotFound = errors.New("it has no quota of its own")
+	// ErrTooMany is returned when MaxOverrides scopes have limits of their own.
+	ErrTooMany = errors.New("too many tenants, keys and workloads have quotas of their own")
+)
+
+// Store keeps the limits that win over the defaults. Each call is one transaction,
+// and a change has its event in it.
+type Store interface {
+	Overrides(ctx context.Context) ([]Override, error)
+	// Override returns the limits of a scope, and whether it has any.
+	Override(ctx context.Context, s Scope) (l Limits, ok bool, err error)
+	// PutOverride returns ErrTooMany, and DeleteOverride ErrNotFound.
+	PutOverride(ctx context.Context, s Scope, l Limits) error
+	DeleteOverride(ctx context.Context, s Scope) error
+	// Usage returns what a scope uses.
+	Usage(ctx context.Context, s Scope) (Usage, error)
+	Versions
+}
+
+// Versions have a number that grows with each change of an override.
+type Versions interface {
+	OverridesVersion(ctx context.Context) (int64, error)
+}
+
+// Service reads and changes quotas, and limits requests.
+type Service struct {
+	store     Store
+	defaults  Defaults
+	onRefusal func(*ExceededError)
+	requests  requests
+}
+
+// New returns a service. onRefusal is called for each request that is refused.
+func New(store Store, defaults Defaults, onRefusal func(*ExceededError)) *Service {
+	s := &Service{store: store, defaults: defaults, onRefusal: onRefusal}
+	s.requests.buckets = map[Scope]*bucket{}
+	return s
+}
+
+// Status is the quota of a scope.
+type Status struct {
+	Scope
+	Limits   Limits  `json:"limits" doc:"The limits that apply. One that is omitted, or -1, does not."`
+	Override *Limits `json:"override,omitempty" doc:"The limits of its own, which win over the server's defaults."`
+	Usage    Usage   `json:"usage" doc:"What it uses."`
+}
+
+// List returns the limits of all scopes that have some of their own, in order.
+func (s *Service) List(ctx context.Context) ([]Override, error) { return s.store.Overrides(ctx) }
+
+// Get returns the quota of a scope, whether or not it has one of its own.
+func (s *Service) Get(ctx context.Context, of Scope) (Status, error) {
+	l, ok, err := s.store.Override(ctx, of)
+	if err != nil {
+		return Status{}, err
+	}
+	status := Status{Scope: of, Limits: l.Over(s.defaults[of.Level])}
+	if ok {
+		status.Override = &l
+	}
+	status.Usage, err = s.store.Usage(ctx, of)
+	return status, err
+}
+
+// Set replaces the limits of a scope.
+func (s *Service) Set(ctx context.Context, of Scope, l Limits) (Status, error) {
+	if err := of.Check(l); err != nil {
+		return Status{}, err
+	}
+	if err := s.store.PutOverride(ctx, of, l); err != nil {
+		return Status{}, err
+	}
+	return s.Get(ctx, of)
+}
+
+// Delete removes the limits of a scope: the defaults apply to it.
+func (s *Service) Delete(ctx context.Context, of Scope) error { return s.store.DeleteOverride(ctx, of) }
