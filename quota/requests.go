@@ -76,11 +76,11 @@ func (s *Service) follow(ctx context.Context, now time.Time) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pollTimeout) // a client may not keep it from being read
 	defer cancel()
 	// The version is read first: a change in between is read again.
-	version, err := s.store.OverridesVersion(ctx)
+	version, err := s.store.QuotaVersion(ctx)
 	if err != nil || version == known && !isFirst {
 		return
 	}
-	overrides, err := s.store.Overrides(ctx)
+	overrides, err := s.store.QuotaOverrides(ctx)
 	if err != nil {
 		return
 	}

@@ -19,20 +19,20 @@ var (
 // Store keeps the limits that win over the defaults. Each call is one transaction,
 // and a change has its event in it.
 type Store interface {
-	Overrides(ctx context.Context) ([]Override, error)
-	// Override returns the limits of a scope, and whether it has any.
-	Override(ctx context.Context, s Scope) (l Limits, ok bool, err error)
-	// PutOverride returns ErrTooMany, and DeleteOverride ErrNotFound.
-	PutOverride(ctx context.Context, s Scope, l Limits) error
-	DeleteOverride(ctx context.Context, s Scope) error
-	// Usage returns what a scope uses.
-	Usage(ctx context.Context, s Scope) (Usage, error)
+	QuotaOverrides(ctx context.Context) ([]Override, error)
+	// QuotaOverride returns the limits of a scope, and whether it has any.
+	QuotaOverride(ctx context.Context, s Scope) (l Limits, ok bool, err error)
+	// PutQuota returns ErrTooMany, and DeleteQuota ErrNotFound.
+	PutQuota(ctx context.Context, s Scope, l Limits) error
+	DeleteQuota(ctx context.Context, s Scope) error
+	// QuotaUsage returns what a scope uses.
+	QuotaUsage(ctx context.Context, s Scope) (Usage, error)
 	Versions
 }
 
 // Versions have a number that grows with each change of an override.
 type Versions interface {
-	OverridesVersion(ctx context.Context) (int64, error)
+	QuotaVersion(ctx context.Context) (int64, error)
 }
 
 // Service reads and changes quotas, and limits requests.
@@ -59,11 +59,11 @@ type Status struct {
 }
 
 // List returns the limits of all scopes that have some of their own, in order.
-func (s *Service) List(ctx context.Context) ([]Override, error) { return s.store.Overrides(ctx) }
+func (s *Service) List(ctx context.Context) ([]Override, error) { return s.store.QuotaOverrides(ctx) }
 
 // Get returns the quota of a scope, whether or not it has one of its own.
 func (s *Service) Get(ctx context.Context, of Scope) (Status, error) {
-	l, ok, err := s.store.Override(ctx, of)
+	l, ok, err := s.store.QuotaOverride(ctx, of)
 	if err != nil {
 		return Status{}, err
 	}
@@ -71,7 +71,7 @@ func (s *Service) Get(ctx context.Context, of Scope) (Status, error) {
 	if ok {
 		status.Override = &l
 	}
-	status.Usage, err = s.store.Usage(ctx, of)
+	status.Usage, err = s.store.QuotaUsage(ctx, of)
 	return status, err
 }
 
@@ -80,11 +80,11 @@ func (s *Service) Set(ctx context.Context, of Scope, l Limits) (Status, error) {
 	if err := of.Check(l); err != nil {
 		return Status{}, err
 	}
-	if err := s.store.PutOverride(ctx, of, l); err != nil {
+	if err := s.store.PutQuota(ctx, of, l); err != nil {
 		return Status{}, err
 	}
 	return s.Get(ctx, of)
 }
 
 // Delete removes the limits of a scope: the defaults apply to it.
-func (s *Service) Delete(ctx context.Context, of Scope) error { return s.store.DeleteOverride(ctx, of) }
+func (s *Service) Delete(ctx context.Context, of Scope) error { return s.store.DeleteQuota(ctx, of) }

@@ -95,8 +95,8 @@ func (db *DB) SetProtocols(p runtime.Protocols) { db.protocols = p }
 // own. It is called once, before any change.
 func (db *DB) SetQuotas(defaults quota.Defaults) { db.quotas = defaults }
 
-// Quotas returns them.
-func (db *DB) Quotas() quota.Defaults { return db.quotas }
+// QuotaDefaults returns them.
+func (db *DB) QuotaDefaults() quota.Defaults { return db.quotas }
 
 // update makes a change that concerns containers.
 func (db *DB) update(ctx context.Context, f func(*tx) error) error {

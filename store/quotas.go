@@ -171,8 +171,8 @@ func (db *DB) SetStateSize(ctx context.Context, workload, tenant string, bytes i
 	return nil
 }
 
-// Overrides implements quota.Store.
-func (db *DB) Overrides(ctx context.Context) ([]quota.Override, error) {
+// QuotaOverrides implements quota.Store.
+func (db *DB) QuotaOverrides(ctx context.Context) ([]quota.Override, error) {
 	return queryAll(ctx, db, "quotas", selectQuotas, nil, func(r row) (o quota.Override, err error) {
 		if err := r.Scan((*string)(&o.Level), &o.Name, object[quota.Limits]{&o.Limits}, (*nanos)(&o.UpdatedAt)); err != nil {
 			return o, err
@@ -181,8 +181,8 @@ func (db *DB) Overrides(ctx context.Context) ([]quota.Override, error) {
 	})
 }
 
-// OverridesVersion implements quota.Store.
-func (db *DB) OverridesVersion(ctx context.Context) (int64, error) {
+// QuotaVersion implements quota.Store.
+func (db *DB) QuotaVersion(ctx context.Context) (int64, error) {
 	n, err := queryRow(ctx, db, scanNumber, quotaVersion)
 	if err != nil {
 		return 0, fmt.Errorf("read the version of the quotas: %w", err)
@@ -190,8 +190,8 @@ func (db *DB) OverridesVersion(ctx context.Context) (int64, error) {
 	return n, nil
 }
 
-// Override implements quota.Store.
-func (db *DB) Override(ctx context.Context, s quota.Scope) (l quota.Limits, ok bool, err error) {
+// QuotaOverride implements quota.Store.
+func (db *DB) QuotaOverride(ctx context.Context, s quota.Scope) (l quota.Limits, ok bool, err error) {
 	text, err := queryRow(ctx, db, scanText, selectQuota, string(s.Level), s.Name)
 	if errors.Is(err, sql.ErrNoRows) {
 		return l, false, nil
@@ -202,8 +202,8 @@ func (db *DB) Override(ctx context.Context, s quota.Scope) (l quota.Limits, ok b
 	return l, true, decode(text, &l)
 }
 
-// Usage implements quota.Store.
-func (db *DB) Usage(ctx context.Context, s quota.Scope) (quota.Usage, error) {
+// QuotaUsage implements quota.Store.
+func (db *DB) QuotaUsage(ctx context.Context, s quota.Scope) (quota.Usage, error) {
 	query := usageQuery(s.Level, func(quota.Kind) bool { return true })
 	u, err := queryRow(ctx, db, scanUsage, query, s.Name, toNanos(time.Now().Add(-quota.Window)))
 	if err != nil {
@@ -212,8 +212,8 @@ func (db *DB) Usage(ctx context.Context, s quota.Scope) (quota.Usage, error) {
 	return u, nil
 }
 
-// PutOverride implements quota.Store.
-func (db *DB) PutOverride(ctx context.Context, s quota.Scope, l quota.Limits) error {
+// PutQuota implements quota.Store.
+func (db *DB) PutQuota(ctx context.Context, s quota.Scope, l quota.Limits) error {
 	text, err := encode(l)
 	if err != nil {
 		return err
@@ -244,8 +244,8 @@ func (db *DB) PutOverride(ctx context.Context, s quota.Scope, l quota.Limits) er
 	return nil
 }
 
-// DeleteOverride implements quota.Store.
-func (db *DB) DeleteOverride(ctx context.Context, s quota.Scope) error {
+// DeleteQuota implements quota.Store.
+func (db *DB) DeleteQuota(ctx context.Context, s quota.Scope) error {
 	err := db.writer.update(ctx, func(t *tx) error {
 		if err := t.execLater(raiseQuotas); err != nil {
 			return err

@@ -191,7 +191,7 @@ func executors(rt runtime.Runtime, requests *request.Executor, handler func(clai
 func assemble(db *store.DB, rt backend, sinks *snapshot.Sinks, requests *request.Executor, maxWait time.Duration, log *slog.Logger) *server {
 	s := &server{db: db, rt: rt, sinks: sinks, requests: requests, log: log}
 	s.metrics = newMetrics(db)
-	s.quotas = quota.New(db, db.Quotas(), s.metrics.countRefusal)
+	s.quotas = quota.New(db, db.QuotaDefaults(), s.metrics.countRefusal)
 	actions := executors(rt, requests, func(claim, container string) runtime.RequestHandler {
 		return s.inside.OfHook(claim, container)
 	}, log)
