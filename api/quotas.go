@@ -13,8 +13,8 @@ import (
 // Quotas reads and changes quotas, and limits requests.
 type Quotas interface {
 	List(ctx context.Context) ([]quota.Override, error)
-	Get(ctx context.Context, s quota.Scope) (quota.Status, error)
-	Set(ctx context.Context, s quota.Scope, l quota.Limits) (quota.Status, error)
+	Get(ctx context.Context, s quota.Scope) (quota.Quota, error)
+	Set(ctx context.Context, s quota.Scope, l quota.Limits) (quota.Quota, error)
 	Delete(ctx context.Context, s quota.Scope) error
 	// AllowRequest returns a *quota.ExceededError if the sender of a request has
 	// sent too many.
@@ -26,7 +26,7 @@ type quotaPath struct {
 	Name  string `path:"name" maxLength:"400" doc:"Of the tenant or the workload; of a key, its name." example:"alice"`
 }
 
-type quotaOut struct{ Body quota.Status }
+type quotaOut struct{ Body quota.Quota }
 
 func (a *API) quotaRoutes() {
 	handle(a, op("list-quotas", "GET /v1/quotas", "List quotas"), a.listQuotas)
@@ -103,7 +103,7 @@ func (a *API) deleteQuota(ctx context.Context, in *quotaPath) (*quotaOut, error)
 	return answerQuota(a.o.Quotas.Get(ctx, s))
 }
 
-func answerQuota(s quota.Status, err error) (*quotaOut, error) {
+func answerQuota(s quota.Quota, err error) (*quotaOut, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -50,8 +50,8 @@ func New(store Store, defaults Defaults, onRefusal func(*ExceededError)) *Servic
 	return s
 }
 
-// Status is the quota of a scope.
-type Status struct {
+// Quota is the quota of a scope.
+type Quota struct {
 	Scope
 	Limits   Limits  `json:"limits" doc:"The limits that apply. One that is omitted, or -1, does not."`
 	Override *Limits `json:"override,omitempty" doc:"The limits of its own, which win over the server's defaults."`
@@ -62,26 +62,26 @@ type Status struct {
 func (s *Service) List(ctx context.Context) ([]Override, error) { return s.store.QuotaOverrides(ctx) }
 
 // Get returns the quota of a scope, whether or not it has one of its own.
-func (s *Service) Get(ctx context.Context, of Scope) (Status, error) {
+func (s *Service) Get(ctx context.Context, of Scope) (Quota, error) {
 	l, ok, err := s.store.QuotaOverride(ctx, of)
 	if err != nil {
-		return Status{}, err
+		return Quota{}, err
 	}
-	status := Status{Scope: of, Limits: l.Over(s.defaults[of.Level])}
+	q := Quota{Scope: of, Limits: l.Over(s.defaults[of.Level])}
 	if ok {
-		status.Override = &l
+		q.Override = &l
 	}
-	status.Usage, err = s.store.QuotaUsage(ctx, of)
-	return status, err
+	q.Usage, err = s.store.QuotaUsage(ctx, of)
+	return q, err
 }
 
 // Set replaces the limits of a scope.
-func (s *Service) Set(ctx context.Context, of Scope, l Limits) (Status, error) {
+func (s *Service) Set(ctx context.Context, of Scope, l Limits) (Quota, error) {
 	if err := of.Check(l); err != nil {
-		return Status{}, err
+		return Quota{}, err
 	}
 	if err := s.store.PutQuota(ctx, of, l); err != nil {
-		return Status{}, err
+		return Quota{}, err
 	}
 	return s.Get(ctx, of)
 }
