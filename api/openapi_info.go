@@ -18,6 +18,7 @@ var tagDescriptions = []huma.Tag{
 	{Name: "hook-runs", Description: "Attempts of hooks, with their output."},
 	{Name: "deliveries", Description: "Deliveries of events to event hooks."},
 	{Name: "events", Description: "The activity log."},
+	{Name: "quotas", Description: "Limits of tenants, keys and workloads."},
 	{Name: "doctor", Description: "A diagnosis of the installation."},
 	{Name: "server", Description: "The server itself."},
 }

@@ -21,7 +21,8 @@ type Quotas interface {
 	AllowRequest(ctx context.Context, from quota.Sender) error
 }
 
-type quotaPath struct {
+// QuotaPath names a quota.
+type QuotaPath struct {
 	Level string `path:"level" enum:"tenant,key,workload" doc:"Whom the quota is for."`
 	Name  string `path:"name" maxLength:"400" doc:"Of the tenant or the workload; of a key, its name." example:"alice"`
 }
@@ -40,7 +41,7 @@ const quotaRoute = "/v1/quotas/{level}/{name}"
 
 // scope returns the scope that a path names, if the request may read its quota: a
 // tenant's is read by the tenant, a key's by its holder.
-func (in *quotaPath) scope(ctx context.Context) (quota.Scope, error) {
+func (in *QuotaPath) scope(ctx context.Context) (quota.Scope, error) {
 	s, err := quota.NewScope(quota.Level(in.Level), in.Name)
 	if err != nil || mayReadQuota(ctx, s) {
 		return s, err
@@ -73,7 +74,7 @@ func (a *API) listQuotas(ctx context.Context, in *struct{ Paging }) (*struct{ Bo
 	return &struct{ Body *Page[quota.Override] }{page}, nil
 }
 
-func (a *API) getQuota(ctx context.Context, in *quotaPath) (*quotaOut, error) {
+func (a *API) getQuota(ctx context.Context, in *QuotaPath) (*quotaOut, error) {
 	s, err := in.scope(ctx)
 	if err != nil {
 		return nil, err
@@ -82,7 +83,7 @@ func (a *API) getQuota(ctx context.Context, in *quotaPath) (*quotaOut, error) {
 }
 
 func (a *API) setQuota(ctx context.Context, in *struct {
-	quotaPath
+	QuotaPath
 	Body quota.Limits
 }) (*quotaOut, error) {
 	s, err := in.scope(ctx)
@@ -92,7 +93,7 @@ func (a *API) setQuota(ctx context.Context, in *struct {
 	return answerQuota(a.o.Quotas.Set(ctx, s, in.Body))
 }
 
-func (a *API) deleteQuota(ctx context.Context, in *quotaPath) (*quotaOut, error) {
+func (a *API) deleteQuota(ctx context.Context, in *QuotaPath) (*quotaOut, error) {
 	s, err := in.scope(ctx)
 	if err == nil {
 		err = a.o.Quotas.Delete(ctx, s)

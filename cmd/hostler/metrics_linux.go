@@ -19,7 +19,6 @@ import (
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/memory"
 	"github.com/hostler/hostler/pool"
-	"github.com/hostler/hostler/quota"
 	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/wait"
 )
@@ -28,19 +27,18 @@ import (
 // do not know of it. Labels are workloads, points and outcomes, never a tenant
 // or an id.
 type metrics struct {
-	registry *prometheus.Registry
-	claims   *prometheus.HistogramVec
-	releases *prometheus.HistogramVec
-	runs     *prometheus.HistogramVec
-	states   *prometheus.CounterVec
-	failures []*prometheus.CounterVec // under each of its names
-	leaked   *prometheus.CounterVec
-	cut      *prometheus.CounterVec
-	inflight *prometheus.GaugeVec
-	ended    *prometheus.CounterVec
-	waits    *prometheus.CounterVec
-	late     prometheus.Histogram
-	refusals *prometheus.CounterVec
+	registry         *prometheus.Registry
+	claims           *prometheus.HistogramVec
+	releases         *prometheus.HistogramVec
+	runs             *prometheus.HistogramVec
+	states, refusals *prometheus.CounterVec
+	failures         []*prometheus.CounterVec // under each of its names
+	leaked           *prometheus.CounterVec
+	cut              *prometheus.CounterVec
+	inflight         *prometheus.GaugeVec
+	ended            *prometheus.CounterVec
+	waits            *prometheus.CounterVec
+	late             prometheus.Histogram
 
 	published *prometheus.CounterVec
 }
@@ -365,11 +363,9 @@ func (c countedClaims) Claim(ctx context.Context, r claim.Request) (claim.Claim,
 	k, created, err := c.Service.Claim(ctx, r)
 	outcome := "active"
 	unavailable, isUnavailable := errors.AsType[*claim.UnavailableError](err)
-	exceeded, isExceeded := errors.AsType[*quota.ExceededError](err)
 	switch {
-	case isExceeded:
+	case c.m.isRefusal(err):
 		outcome = "quota"
-		c.m.countRefusal(exceeded)
 	case isUnavailable:
 		outcome = string(unavailable.Reason)
 	case errors.Is(err, pool.ErrWorkloadNotFound), errors.Is(err, claim.ErrInvalidTenant):

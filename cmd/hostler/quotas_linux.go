@@ -65,6 +65,15 @@ func (m *metrics) countRefusal(e *quota.ExceededError) {
 	m.refusals.WithLabelValues(string(e.Level), string(e.Kind)).Inc()
 }
 
+// isRefusal reports whether an error is a refusal by a quota, and counts it.
+func (m *metrics) isRefusal(err error) bool {
+	exceeded, ok := errors.AsType[*quota.ExceededError](err)
+	if ok {
+		m.countRefusal(exceeded)
+	}
+	return ok
+}
+
 // sizedState records the size of the state that is restored: no claim does.
 type sizedState struct {
 	*claim.Service

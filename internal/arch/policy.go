@@ -82,8 +82,8 @@ var layers = []layer{
 	{"e2e/flowtest", append([]string{"access", "runtime/fake", "snapshot/snapshottest", "store", "wait", "hooks/runner", "hooks/builtin", "internal/dispatch"}, flows...)},
 
 	// What keeps it and what shows it. Neither knows a backend or the other.
-	{"store/...", append([]string{"store/...", "membership", "internal/backoff", "access", "auth/...", "delivery", "memory", "publish", "wait"}, flows...)},
-	{"api/...", append([]string{"api/...", "auth/...", "doctor", "delivery", "memory", "publish", "wait", "access", "hooks/dryrun", "hooks/runner", "internal/backoff"}, flows...)},
+	{"store/...", append([]string{"store/...", "membership", "internal/backoff", "quota", "access", "auth/...", "delivery", "memory", "publish", "wait"}, flows...)},
+	{"api/...", append([]string{"api/...", "auth/...", "quota", "doctor", "delivery", "memory", "publish", "wait", "access", "hooks/dryrun", "hooks/runner", "internal/backoff"}, flows...)},
 
 	// What programs of others import: it stands on the standard library.
 	{"client", []string{"internal/backoff"}},
@@ -99,7 +99,7 @@ var layers = []layer{
 }
 
 // flows are the packages that hold what Hostler does.
-var flows = []string{"activity", "quota", "runtime", "hooks", "workload", "snapshot", "pool", "claim", "release"}
+var flows = []string{"activity", "runtime", "hooks", "workload", "snapshot", "pool", "claim", "release"}
 
 // importOwners are the packages of others that one part of ours alone may import:
 // the smaller the part, the easier it is to leave them.
