@@ -39,8 +39,7 @@ const (
 var quotaColumns = map[quota.Level]string{quota.Tenant: "tenant", quota.Key: "quota_key", quota.Workload: "workload"}
 
 // usageCounts count what a scope uses of each kind. COLUMN is that of the level. The
-// second hides the column from SQLite, which would otherwise read all claims that a
-// tenant ever had.
+// conditions are those of the indexes, word for word.
 var usageCounts = []struct {
 	kind  quota.Kind
 	query string

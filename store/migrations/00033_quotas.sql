@@ -5,12 +5,16 @@ ALTER TABLE claims ADD COLUMN actor TEXT NOT NULL DEFAULT '';
 ALTER TABLE claims ADD COLUMN quota_key {{.Key}} NOT NULL DEFAULT '';
 
 -- Counting the live claims of a tenant and of a key, and the claims of the last
--- minute.
+-- minute. The expressions keep SQLite from using the latter for the former.
 CREATE INDEX claims_live_tenant ON claims (tenant)
+    WHERE state IN ('pending', 'active', 'releasing', 'release_failed');
+CREATE INDEX claims_live_workload ON claims (workload)
     WHERE state IN ('pending', 'active', 'releasing', 'release_failed');
 CREATE INDEX claims_live_key ON claims (quota_key)
     WHERE state IN ('pending', 'active', 'releasing', 'release_failed') AND quota_key <> '';
-CREATE INDEX claims_created ON claims (created_at, tenant, quota_key, workload);
+CREATE INDEX claims_tenant_created ON claims ((tenant || ''), created_at);
+CREATE INDEX claims_key_created ON claims ((quota_key || ''), created_at);
+CREATE INDEX claims_workload_created ON claims ((workload || ''), created_at);
 
 -- The limits that win over a server's defaults, as JSON, and a number that each
 -- change of them increases.
