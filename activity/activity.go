@@ -98,6 +98,11 @@ const (
 	// AccessDenied records that a request was refused for lack of a permission.
 	AccessDenied Type = "access.denied"
 
+	// QuotaChanged records new limits of a tenant, a key or a workload, and
+	// QuotaRemoved that the defaults apply to it.
+	QuotaChanged Type = "quota.changed"
+	QuotaRemoved Type = "quota.removed"
+
 	// AgentActivityChanged records that a tenant's program does something else. The
 	// program reports it, as it publishes the other events of agents.
 	AgentActivityChanged Type = "agent.activity_changed"
@@ -124,7 +129,7 @@ var types = []Type{
 	DeliveryRetried, DeliveryReplayed, DeliveryDiscarded,
 	SyncStarted, SyncCompleted, SyncFailed,
 	ExecStarted, ExecCompleted, ExecFailed, FileRead, FileWritten, FileRemoved, RequestCompleted,
-	AccessDenied, AgentActivityChanged,
+	AccessDenied, QuotaChanged, QuotaRemoved, AgentActivityChanged,
 	KeyCreated, KeyRevoked, TokenCreated, BindingApplied, BindingDeleted,
 }
 

@@ -36,6 +36,17 @@ type (
 		Source string `json:"source" doc:"What the container was before: fresh, affinity or recycled."`
 	}
 
+	// QuotaData is the data of QuotaChanged and QuotaRemoved: the limits that the
+	// scope has, or had. -1 is no limit, and one that is omitted is the default.
+	QuotaData struct {
+		Level             string `json:"level" doc:"tenant, key or workload"`
+		Name              string `json:"name"`
+		Claims            *int64 `json:"claims,omitempty"`
+		ClaimsPerMinute   *int64 `json:"claims_per_minute,omitempty"`
+		State             *int64 `json:"state_bytes,omitempty"`
+		RequestsPerSecond *int64 `json:"requests_per_second,omitempty"`
+	}
+
 	// ContainerDiedData is the data of ContainerDied when the main process exited.
 	ContainerDiedData struct {
 		ExitCode  int  `json:"exit_code"`
@@ -229,6 +240,9 @@ var newData = map[Type]func() any{
 	ContainerForced:     func() any { return new(ContainerForcedData) },
 	ContainerDestroying: func() any { return new(ContainerDestroyingData) },
 	ContainerDestroyed:  func() any { return new(ReasonData) },
+
+	QuotaChanged: func() any { return new(QuotaData) },
+	QuotaRemoved: func() any { return new(QuotaData) },
 
 	ClaimRequested:     nil,
 	ClaimActivated:     func() any { return new(ClaimActivatedData) },

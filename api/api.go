@@ -37,6 +37,7 @@ type Options struct {
 	Ports      Ports
 	Keys       Keyring
 	Bindings   Bindings
+	Quotas     Quotas
 
 	// StorageUnavailable are the errors of the database that indicate that it
 	// is temporarily unavailable.
@@ -168,6 +169,7 @@ func (a *API) routes() {
 	handle(a, op("publish-event", "POST /v1/events", "Publish an event of a claim's program"), a.publishEvent)
 
 	a.keyRoutes()
+	a.quotaRoutes()
 	handle(a, op("doctor", "GET /v1/doctor", "Diagnose the installation"), a.examine)
 	handle(a, op("healthz", "GET /healthz", "Report that the process is alive"), a.healthz)
 	handle(a, op("readyz", "GET /readyz", "Report whether requests can be served"), a.readyz)

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/release"
@@ -95,6 +96,7 @@ func (a *API) claim(ctx context.Context, in *claimIn) (*claimOut, error) {
 	}
 	c, created, err := a.o.Claimer.Claim(ctx, claim.Request{
 		Workload: in.Body.Workload, Tenant: tenant, Wait: wait, Traceparent: validTraceparent(in.Traceparent),
+		Actor: activity.ActorOf(ctx).Name,
 	})
 	if scopeOf(ctx) != nil && errors.Is(err, pool.ErrWorkloadNotFound) {
 		return nil, noWorkload(ctx, in.Body.Workload)

@@ -17,6 +17,7 @@ import (
 	"github.com/hostler/hostler/memory"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/publish"
+	"github.com/hostler/hostler/quota"
 	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/snapshot"
@@ -83,6 +84,8 @@ const (
 	NoSpace              Code = "no_space"
 	NoPortDomain         Code = "no_port_domain"
 	RateLimited          Code = "rate_limited"
+	QuotaExceeded        Code = "quota_exceeded"
+	QuotaNotFound        Code = "quota_not_found"
 	PayloadTooLarge      Code = "payload_too_large"
 	UnsupportedMediaType Code = "unsupported_media_type"
 	PoolExhausted        Code = "pool_exhausted"
@@ -163,6 +166,8 @@ var statuses = map[Code]struct {
 	NoSpace:              {http.StatusInsufficientStorage, "No space is left in the container"},
 	NoPortDomain:         {http.StatusConflict, "The server has no domain for ports"},
 	RateLimited:          {http.StatusTooManyRequests, "Too many requests"},
+	QuotaExceeded:        {http.StatusTooManyRequests, "A quota is exceeded"},
+	QuotaNotFound:        {http.StatusNotFound, "There is no quota of its own"},
 	PayloadTooLarge:      {http.StatusRequestEntityTooLarge, "The body is too large"},
 	UnsupportedMediaType: {http.StatusUnsupportedMediaType, "The body's content type is not supported"},
 	PoolExhausted:        {http.StatusTooManyRequests, "All containers of the pool are in use"},
@@ -228,6 +233,9 @@ var errorCodes = []struct {
 	{memory.ErrNotFound, MemoryNotFound},
 	{memory.ErrNotShared, MemoryNotShared},
 	{memory.ErrRate, RateLimited},
+	{quota.ErrInvalid, InvalidRequest},
+	{quota.ErrNotFound, QuotaNotFound},
+	{quota.ErrTooMany, Conflict},
 	{access.ErrInvalid, InvalidRequest},
 	{runtime.ErrUnknownRun, CommandNotFound},
 	{runtime.ErrTooManyCommands, TooManyCommands},
@@ -299,6 +307,9 @@ const defaultRetryAfter = time.Second
 
 // classify returns the code of err and fills in the problem's fields for it.
 func (a *API) classify(err error, p *Problem) Code {
+	if exceeded, ok := errors.AsType[*quota.ExceededError](err); ok {
+		return classifyQuota(exceeded, p)
+	}
 	if failed, ok := errors.AsType[*claim.FailedError](err); ok {
 		p.Claim = failed.Claim.ID
 		p.Step = failed.Step

@@ -64,6 +64,9 @@ func (a *API) middleware(mux *http.ServeMux) http.Handler {
 			if p != nil {
 				principal = p.Name
 			}
+			if refused == nil {
+				refused = a.limitRequests(r.Context(), p, "")
+			}
 			for _, check := range []func(*recorder, *http.Request) *Problem{validateURL, a.checkRoute, a.readBody} {
 				if refused == nil {
 					refused = check(rec, r)
@@ -148,7 +151,7 @@ func (a *API) checkRoute(_ *recorder, r *http.Request) *Problem {
 	if strings.HasSuffix(pattern, filePattern) {
 		return checkFilePath(r)
 	}
-	if r.URL.Path != path.Clean(r.URL.Path) {
+	if r.URL.Path != path.Clean(r.URL.Path) && !(strings.HasSuffix(pattern, quotaRoute) && isCleanQuotaPath(r)) {
 		return newProblem(r.Context(), NotFound, "no such path: "+quote(r.URL.Path))
 	}
 	if attaching[pattern] {

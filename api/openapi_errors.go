@@ -26,6 +26,7 @@ var operationCodes = map[string][]Code{
 	"claim": {
 		WorkloadNotFound, Conflict, ClaimAborted, ClaimReleasing, PoolExhausted, HookFailed, StartFailed, Unhealthy,
 		ImageUnavailable, SyncFailed, EngineUnavailable, WrongVersion, PoolNotReady, ClaimHeld, NotSupported,
+		QuotaExceeded,
 	},
 	"get-claim":        {ClaimNotFound},
 	"touch":            {ClaimNotFound, ClaimNotActive},
@@ -56,6 +57,8 @@ var operationCodes = map[string][]Code{
 	"get-binding":      {BindingNotFound},
 	"put-binding":      {FirstCredential, CredentialInFile},
 	"delete-binding":   {BindingNotFound, CredentialInFile},
+	"set-quota":        {Conflict},
+	"delete-quota":     {QuotaNotFound},
 	"readyz":           {NotReady},
 }
 
@@ -72,7 +75,7 @@ func commonCodes(o *huma.Operation) []Code {
 	if isProbe(o.Path) {
 		return codes
 	}
-	codes = append(codes, Unauthorized, Forbidden)
+	codes = append(codes, Unauthorized, Forbidden, RateLimited)
 	if !strings.HasPrefix(o.Path, "/v1/") {
 		return codes
 	}

@@ -19,6 +19,7 @@ var tagDescriptions = []huma.Tag{
 	{Name: "deliveries", Description: "Deliveries of events to event hooks."},
 	{Name: "events", Description: "The activity log."},
 	{Name: "keys", Description: "Keys, tokens and bindings: who may use the API, and for what."},
+	{Name: "quotas", Description: "Limits of tenants, keys and workloads."},
 	{Name: "doctor", Description: "A diagnosis of the installation."},
 	{Name: "server", Description: "The server itself."},
 }

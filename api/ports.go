@@ -104,6 +104,9 @@ func (a *API) serveAtPort(rec *recorder, r *http.Request) (principal string, ser
 	r, release := a.asPrincipal(r, by.principal)
 	defer release()
 	if refused == nil {
+		refused = a.limitRequests(r.Context(), by.principal, to.claim)
+	}
+	if refused == nil {
 		refused = a.authorizePort(r, to.claim)
 	}
 	switch {
@@ -207,9 +210,12 @@ func (a *API) authenticateAtPort(rec *recorder, r *http.Request, to portRoute) (
 	return portAccess{principal: principal, byKey: true}, refused
 }
 
+// linkActor is the actor of who has a link.
+const linkActor = "link"
+
 // linkHolder is the principal of who has a link to a port of a claim.
 func linkHolder(claim string) *auth.Principal {
-	return &auth.Principal{Actor: "link", Name: "link", Grants: []auth.Grant{{
+	return &auth.Principal{Actor: linkActor, Name: "link", Grants: []auth.Grant{{
 		Role: auth.Tenant, Tenants: []activity.Pattern{activity.Anything}, Claim: claim,
 	}}}
 }

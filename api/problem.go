@@ -32,6 +32,9 @@ type Problem struct {
 	Reason           string                     `json:"reason,omitempty" doc:"Of pool_exhausted and pool_not_ready: exhausted, not_ready, fill_failing or draining. Of sync_failed: sink, credentials, too_large, tenant, stale, conflict, damaged or not_allowed. Of command_not_started: binary_not_found, not_executable, user_not_found, workdir_not_found, bad_input, unsupported or start_failed. Of denied_by_hook: the hook."`
 	Claim            string                     `json:"claim,omitempty" doc:"The claim that failed, or could not be released."`
 	Dropped          int64                      `json:"dropped,omitempty" doc:"Of rate_limited, of an event: how many events of the claim were dropped so far."`
+	Quota            string                     `json:"quota,omitempty" doc:"Of quota_exceeded, and of rate_limited by a quota: which one." example:"tenant acme: live claims"`
+	Limit            *int64                     `json:"limit,omitempty" doc:"Of the quota."`
+	Current          *int64                     `json:"current,omitempty" doc:"Of quota_exceeded: what is used."`
 	Step             string                     `json:"step,omitempty" doc:"The step at which the claim failed."`
 	CurrentVersion   *int64                     `json:"current_version,omitempty" doc:"Of version_conflict: the version that the value has; 0 when there is none."`
 	Run              *hooks.Run                 `json:"run,omitempty" doc:"Of hook_failed: the attempt that failed, with its output."`
@@ -91,7 +94,7 @@ func (a *API) problem(ctx context.Context, err error) *Problem {
 	var extra Problem
 	code := a.classify(err, &extra)
 	p := newProblem(ctx, code, err.Error())
-	p.Dropped = extra.Dropped
+	p.Dropped, p.Quota, p.Limit, p.Current = extra.Dropped, extra.Quota, extra.Limit, extra.Current
 	p.Reason, p.Claim, p.Step, p.Run, p.ValidationErrors, p.retry, p.CurrentVersion = extra.Reason, extra.Claim, extra.Step, extra.Run, extra.ValidationErrors, extra.retry, extra.CurrentVersion
 	if code == Internal {
 		extra.Detail = "The server's log has the details, under the request id " + p.Instance + "."

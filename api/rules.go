@@ -147,6 +147,11 @@ var rules = map[string]rule{
 	"whoami": {on: onAny},
 	"can-i":  {on: onAny},
 
+	"list-quotas":  {viewers, onList},
+	"get-quota":    {keepers, onNamed},
+	"set-quota":    {operators, onNamed},
+	"delete-quota": {operators, onNamed},
+
 	"doctor":  {viewers, onServer},
 	"healthz": {on: onPublic},
 	"readyz":  {on: onPublic},

@@ -81,8 +81,10 @@ type Claim struct {
 	Endpoint  runtime.Endpoint `json:"endpoint"`
 	// Health is the container's. A claimed container that exited stays claimed
 	// until it is released.
-	Health   string             `json:"health,omitempty"`
-	Hooks    []HookSummary      `json:"hooks" doc:"The hook runs of the claim in order, one entry per attempt."`
+	Health string        `json:"health,omitempty"`
+	Hooks  []HookSummary `json:"hooks" doc:"The hook runs of the claim in order, one entry per attempt."`
+	// Actor is who claimed: see activity.Actor.
+	Actor    string             `json:"actor,omitempty" doc:"Who claimed."`
 	Timings  map[string]float64 `json:"timings" doc:"Milliseconds per step."`
 	Warnings []string           `json:"warnings"`
 	// Reason is why the claim failed or was released, or why its release failed.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hostler/hostler/internal/flow"
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/quota"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -92,11 +93,14 @@ func (a *acquisition) tryReserve(ctx context.Context, queued bool) error {
 	}
 	isKept := a.current.Pool.Reuse == workload.ReuseSameTenant
 	c, err := a.store.Reserve(context.WithoutCancel(ctx), Reservation{
-		Claim: a.claim.ID, Traceparent: a.request.Traceparent, Environment: digest, Workload: a.claim.Workload, Tenant: a.claim.Tenant,
+		Claim: a.claim.ID, Traceparent: a.request.Traceparent, Environment: digest, Actor: a.request.Actor, Workload: a.claim.Workload, Tenant: a.claim.Tenant,
 		Revision: a.record.Revision, Reuse: a.current.Pool.Reuse,
 		EnqueueOnly: a.record.Draining || queued && !isKept, OwnOnly: queued,
 	})
 	if err != nil && !errors.Is(err, ErrNoIdleContainer) {
+		if exceeded, ok := errors.AsType[*quota.ExceededError](err); ok {
+			return fmt.Errorf("%w: %w", errNotRecorded, exceeded)
+		}
 		if a.claim.State == "" {
 			a.triggerSweep() // it may have been recorded despite the error
 			err = fmt.Errorf("%w: %w", errNotRecorded, err)

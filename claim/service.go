@@ -13,6 +13,7 @@ import (
 
 	"github.com/hostler/hostler/hooks/runner"
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/quota"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -144,7 +145,10 @@ func (s *Service) Claim(ctx context.Context, r Request) (c Claim, created bool, 
 		}
 		// The other caller's wait time may have been shorter than this one's.
 		_, unavailable := errors.AsType[*UnavailableError](err)
-		if errors.Is(err, errCallerCanceled) || unavailable && time.Now().Before(deadline) {
+		exceeded, refused := errors.AsType[*quota.ExceededError](err)
+		// A quota of the other caller's key is not this one's.
+		isOther := refused && exceeded.Level == quota.Key && exceeded.Name != quota.KeyOf(r.Actor)
+		if errors.Is(err, errCallerCanceled) || isOther || unavailable && time.Now().Before(deadline) {
 			continue
 		}
 		return c, created, err

@@ -113,7 +113,7 @@ func (ss *StateSync) download(ctx context.Context, c Claim, w *workload.Workload
 	if err != nil {
 		return c, snapshot.Transfer{}, err
 	}
-	if err := ss.recordTransfer(ctx, c, activity.SyncStarted, "download", "for the claim", activity.SyncStartedData{Direction: "download"}, nil); err != nil {
+	if err := ss.recordTransfer(ctx, c, activity.SyncStarted, "download", "for the claim", activity.SyncStartedData{Direction: "download"}, nil, nil); err != nil {
 		return c, snapshot.Transfer{}, err
 	}
 	t, err := sink.Download(ctx, ss.rt, snapshot.Destination{Owner: snapshotOwner(c), Container: c.Container, Fence: c.ContainerFence})
@@ -149,7 +149,7 @@ func (ss *StateSync) Upload(ctx context.Context, c Claim, w *workload.Workload, 
 		err = ss.stop(ctx, c)
 	}
 	if err == nil {
-		err = ss.recordTransfer(ctx, c, activity.SyncStarted, "upload", reason, activity.SyncStartedData{Direction: "upload"}, nil)
+		err = ss.recordTransfer(ctx, c, activity.SyncStarted, "upload", reason, activity.SyncStartedData{Direction: "upload"}, nil, nil)
 	}
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
@@ -326,7 +326,7 @@ func (ss *StateSync) finishTransfer(ctx context.Context, c Claim, direction stri
 	}
 	if err != nil {
 		data.Error = err.Error()
-		return c, errors.Join(err, ss.recordTransfer(ctx, c, activity.SyncFailed, direction, err.Error(), data, nil))
+		return c, errors.Join(err, ss.recordTransfer(ctx, c, activity.SyncFailed, direction, err.Error(), data, nil, nil))
 	}
 	now := time.Now().UTC()
 	summary := fmt.Sprintf("%d files, %d bytes", t.Files, t.Bytes)
@@ -337,14 +337,17 @@ func (ss *StateSync) finishTransfer(ctx context.Context, c Claim, direction stri
 	if direction == "upload" {
 		c.SyncedAt = &now
 	}
-	return c, ss.recordTransfer(ctx, c, activity.SyncCompleted, direction, summary, data, func(into *Claim) {
+	stored := t.Snapshot.StoredBytes()
+	return c, ss.recordTransfer(ctx, c, activity.SyncCompleted, direction, summary, data, &stored, func(into *Claim) {
 		into.Snapshot, into.SyncedAt = c.Snapshot, c.SyncedAt
 	})
 }
 
-// recordTransfer records an event of a transfer.
-func (ss *StateSync) recordTransfer(ctx context.Context, c Claim, eventType activity.Type, direction, detail string, data any, set func(*Claim)) error {
+// recordTransfer records an event of a transfer, and what the tenant's current
+// snapshot occupies unless stored is nil.
+func (ss *StateSync) recordTransfer(ctx context.Context, c Claim, eventType activity.Type, direction, detail string, data any, stored *int64, set func(*Claim)) error {
 	note := Note(c.ID, set, States()...)
+	note.StateBytes = stored
 	note.Events = []activity.Event{{
 		Type: eventType, Message: direction + " of the tenant's state " + transferStatusText[eventType] + detail, Data: activity.Data(data),
 	}}

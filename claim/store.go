@@ -29,6 +29,8 @@ type Store interface {
 	// error is ErrNoIdleContainer: the Pending claim stays, and is returned with
 	// the error. With r.EnqueueOnly no container is reserved, and with r.OwnOnly
 	// only one of this tenant's own.
+	//
+	// A claim that would exceed a quota is not added: *quota.ExceededError.
 	Reserve(ctx context.Context, r Reservation) (Claim, error)
 	// UpdateClaim applies a change if the claim is in one of the states m.From
 	// and m.If returns true. Otherwise the error is pool.ErrConflict. A change
@@ -51,6 +53,7 @@ type Reservation struct {
 	Claim       string // the ID of the claim, new or pending
 	Traceparent string // of a new claim
 	Environment string // Claim.EnvironmentDigest of a new claim
+	Actor       string // who claims
 	Workload    string
 	Tenant      string
 	Revision    string // the workload's current one

@@ -57,6 +57,8 @@ type Transition struct {
 	// is in none of the states Container.From, UpdateClaim returns
 	// pool.ErrConflict.
 	Container *pool.Transition
+	// StateBytes, when not nil, are what the tenant's current snapshot occupies.
+	StateBytes *int64
 	// Events record the change. Workload, Container, Tenant and Claim are filled
 	// in from the record before the change.
 	Events []activity.Event

@@ -20,6 +20,9 @@ type Error struct {
 	Reason           string            `json:"reason,omitempty"`          // of CodePoolExhausted and CodePoolNotReady
 	Claim            string            `json:"claim,omitempty"`           // that failed, or could not be released
 	Dropped          int64             `json:"dropped,omitempty"`         // of CodeRateLimited: how many events of the claim so far
+	Quota            string            `json:"quota,omitempty"`           // of CodeQuotaExceeded: which one
+	Limit            *int64            `json:"limit,omitempty"`           // of the quota
+	Current          *int64            `json:"current,omitempty"`         // of CodeQuotaExceeded: what is used
 	Step             string            `json:"step,omitempty"`            // at which the claim failed
 	Run              *Run              `json:"run,omitempty"`             // of CodeHookFailed: the attempt that failed
 	CurrentVersion   *int64            `json:"current_version,omitempty"` // of CodeVersionConflict; 0 when there is no value
@@ -104,6 +107,8 @@ const (
 	CodePortRefused          Code = "port_refused"
 	CodePortFailed           Code = "port_failed"
 	CodeRateLimited          Code = "rate_limited"
+	CodeQuotaExceeded        Code = "quota_exceeded"
+	CodeQuotaNotFound        Code = "quota_not_found"
 	CodePayloadTooLarge      Code = "payload_too_large"
 	CodeUnsupportedMediaType Code = "unsupported_media_type"
 	CodePoolExhausted        Code = "pool_exhausted"

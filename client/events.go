@@ -77,6 +77,9 @@ const (
 	EventFileRemoved         EventType = "file.removed"
 	EventRequestCompleted    EventType = "request.completed"
 
+	EventQuotaChanged EventType = "quota.changed"
+	EventQuotaRemoved EventType = "quota.removed"
+
 	EventAgentActivityChanged EventType = "agent.activity_changed"
 
 	EventKeyCreated     EventType = "key.created"

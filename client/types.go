@@ -172,6 +172,7 @@ type Claim struct {
 	ID        string             `json:"id"`
 	Workload  string             `json:"workload"`
 	Tenant    string             `json:"tenant"`
+	Actor     string             `json:"actor,omitempty"`     // who claimed
 	Container string             `json:"container,omitempty"` // empty while it waits for one
 	Revision  string             `json:"revision,omitempty"`
 	State     ClaimState         `json:"state"`

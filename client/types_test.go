@@ -25,6 +25,7 @@ import (
 	"github.com/hostler/hostler/memory"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/publish"
+	"github.com/hostler/hostler/quota"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/workload"
 )
@@ -52,6 +53,8 @@ func TestTypesAreTheServers(t *testing.T) {
 		{client.MemoryItem{}, memory.Item{}},
 		{client.MemoryValue{}, memory.Value{}},
 		{client.MemoryDeleted{}, memory.Deleted{}},
+		{client.Quota{}, quota.Quota{}},
+		{client.QuotaOverride{}, quota.Override{}},
 		{client.FileInfo{}, runtime.FileInfo{}},
 		{client.Publication{}, publish.Request{}},
 		{client.Published{}, publish.Response{}},
@@ -121,6 +124,7 @@ func TestConstantsAreTheServers(t *testing.T) {
 	require.Equal(t, texts([]pool.Health{pool.Healthy, pool.Unhealthy, pool.Exited}),
 		texts([]client.Health{client.Healthy, client.Unhealthy, client.Exited}))
 	require.Equal(t, texts(memory.Levels()), texts([]client.MemoryLevel{client.MemoryOfClaim, client.MemoryOfTenant, client.MemoryOfWorkload}))
+	require.Equal(t, texts(quota.Levels()), texts([]client.QuotaLevel{client.QuotaTenant, client.QuotaKey, client.QuotaWorkload}))
 	require.Equal(t, string(api.LogTruncated), string(client.LogTruncated))
 	require.Equal(t, string(api.LogEnded), string(client.LogEnded))
 }

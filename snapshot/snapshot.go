@@ -94,6 +94,15 @@ func (s Snapshot) Bytes() int64 {
 	return n
 }
 
+// StoredBytes returns the total size of the objects of a snapshot in its sink.
+func (s Snapshot) StoredBytes() int64 {
+	var n int64
+	for _, p := range s.Parts {
+		n += p.Size
+	}
+	return n
+}
+
 // Transfer is the result of an upload or a download.
 type Transfer struct {
 	// Snapshot is the one that is current now, or was put into the container.

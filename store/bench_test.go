@@ -15,6 +15,7 @@ import (
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/quota"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/store/postgrestest"
 	"github.com/hostler/hostler/workload"
@@ -39,6 +40,31 @@ func BenchmarkClaimRelease(b *testing.B) {
 				db := openBench(b, e.dsn(b))
 				addHistory(b, db, history)
 				for _, parallel := range []int{1, 10, 100} {
+					b.Run(fmt.Sprintf("parallel=%d", parallel), func(b *testing.B) { runClaimCycles(b, db, parallel) })
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkClaimReleaseWithQuotas measures the same with quotas of all levels, none of
+// which is exceeded: the claims of a workload wait for each other.
+func BenchmarkClaimReleaseWithQuotas(b *testing.B) {
+	limits := quota.Limits{Claims: new(int64(1000)), ClaimsPerMinute: new(int64(1_000_000)), State: new(int64(1 << 40))}
+	for _, e := range databases {
+		for _, q := range []struct {
+			name     string
+			defaults quota.Defaults
+		}{
+			{"none", nil},
+			{"tenant", quota.Defaults{quota.Tenant: limits}},
+			{"all", quota.Defaults{quota.Tenant: limits, quota.Key: limits, quota.Workload: limits}},
+		} {
+			b.Run(fmt.Sprintf("store=%s/quotas=%s", e.name, q.name), func(b *testing.B) {
+				db := openBench(b, e.dsn(b))
+				db.SetQuotas(q.defaults)
+				addHistory(b, db, 10_000)
+				for _, parallel := range []int{1, 10} {
 					b.Run(fmt.Sprintf("parallel=%d", parallel), func(b *testing.B) { runClaimCycles(b, db, parallel) })
 				}
 			})
@@ -159,7 +185,7 @@ func addIdleContainer(tb testing.TB, db *DB, workload, id string) {
 // claimCycle makes a claim and releases it.
 func claimCycle(ctx context.Context, db *DB, id, name, tenant string) error {
 	_, err := db.Reserve(ctx, claim.Reservation{
-		Claim: id, Workload: name, Tenant: tenant, Revision: "r", Reuse: workload.ReuseWipe,
+		Claim: id, Workload: name, Tenant: tenant, Revision: "r", Reuse: workload.ReuseWipe, Actor: "key:bench",
 	})
 	if err != nil {
 		return err

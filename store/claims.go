@@ -10,6 +10,7 @@ import (
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/quota"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -23,6 +24,7 @@ var claimColumns = columns[claim.Claim]{
 	{name: "id", use: key, field: func(c *claim.Claim) any { return &c.ID }},
 	{name: "workload", use: immutable, field: func(c *claim.Claim) any { return &c.Workload }},
 	{name: "tenant", use: immutable, field: func(c *claim.Claim) any { return &c.Tenant }},
+	{name: "actor", use: immutable, field: func(c *claim.Claim) any { return &c.Actor }},
 	{name: "container", field: func(c *claim.Claim) any { return &c.Container }},
 	{name: "revision", field: func(c *claim.Claim) any { return &c.Revision }},
 	{name: "state", field: func(c *claim.Claim) any { return (*string)(&c.State) }},
@@ -80,7 +82,7 @@ var claimColumns = columns[claim.Claim]{
 var (
 	selectClaims = `SELECT ` + claimColumns.names(nil) + ` FROM claims`
 	selectClaim  = selectClaims + ` WHERE id = $1`
-	insertClaim  = claimColumns.insert("claims")
+	insertClaim  = claimColumns.insert("claims", "quota_key")
 	updateClaim  = claimColumns.update("claims")
 )
 
@@ -127,6 +129,11 @@ func moveClaim(t *tx, m claim.Transition) (claim.Claim, error) {
 		setIfEmpty(&e.Container, before.Container)
 		setIfEmpty(&e.Container, after.Container)
 		if err := t.addEvents(e); err != nil {
+			return before, err
+		}
+	}
+	if m.StateBytes != nil {
+		if err := putStateSize(t, before, *m.StateBytes); err != nil {
 			return before, err
 		}
 	}
@@ -191,6 +198,7 @@ func updatedClaim(t *tx, before claim.Claim, m claim.Transition) claim.Claim {
 	after.ID, after.Workload, after.Tenant = before.ID, before.Workload, before.Tenant
 	after.CreatedAt, after.Health, after.State = before.CreatedAt, before.Health, m.To
 	after.Fence, after.ContainerFence = before.Fence, before.ContainerFence
+	after.Actor = before.Actor
 	after.Waits, after.KeptSignals = before.Waits, before.KeptSignals
 	if after.EnvironmentDigest = before.EnvironmentDigest; !m.To.IsLive() {
 		after.EnvironmentDigest = ""
@@ -207,7 +215,7 @@ func updatedClaim(t *tx, before claim.Claim, m claim.Transition) claim.Claim {
 
 // addClaim inserts a record and returns it with its fence.
 func addClaim(t *tx, c claim.Claim) (claim.Claim, error) {
-	args, err := insertClaim.args(&c)
+	args, err := insertClaim.args(&c, quota.KeyOf(c.Actor))
 	if err != nil {
 		return c, err
 	}

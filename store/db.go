@@ -14,6 +14,7 @@ import (
 
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/membership"
+	"github.com/hostler/hostler/quota"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -29,6 +30,7 @@ type DB struct {
 	lockExclusive func(context.Context) error        // nil where opening is enough
 	closed        atomic.Bool
 	protocols     runtime.Protocols
+	quotas        quota.Defaults
 	closers       []func() error // close what was opened, in the order of opening
 }
 
@@ -89,10 +91,17 @@ func (db *DB) LockExclusive(ctx context.Context) error {
 // runtime.ErrNewer.
 func (db *DB) SetProtocols(p runtime.Protocols) { db.protocols = p }
 
+// SetQuotas sets the limits of this server's claims where a scope has none of its
+// own. It is called once, before any change.
+func (db *DB) SetQuotas(defaults quota.Defaults) { db.quotas = defaults }
+
+// QuotaDefaults returns them.
+func (db *DB) QuotaDefaults() quota.Defaults { return db.quotas }
+
 // update makes a change that concerns containers.
 func (db *DB) update(ctx context.Context, f func(*tx) error) error {
 	return db.writer.update(ctx, func(t *tx) error {
-		t.protocols = db.protocols
+		t.protocols, t.quotas = db.protocols, db.quotas
 		return f(t)
 	})
 }

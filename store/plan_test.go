@@ -12,6 +12,7 @@ import (
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/quota"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/store/postgrestest"
 	"github.com/hostler/hostler/wait"
@@ -24,6 +25,24 @@ import (
 func TestHotQueriesUseIndexes(t *testing.T) {
 	db := openTest(t)
 	queries := hotQueries()
+	for _, level := range quota.Levels() {
+		for _, c := range []struct {
+			kind  quota.Kind
+			index map[quota.Level]string
+		}{
+			{quota.Claims, map[quota.Level]string{quota.Tenant: "claims_live_tenant (tenant=?)", quota.Key: "claims_live_key (quota_key=?)", quota.Workload: "claims_live_workload (workload=?)"}},
+			{quota.Rate, map[quota.Level]string{
+				quota.Tenant: "claims_tenant_created (<expr>=? AND created_at>?)", quota.Key: "claims_key_created (<expr>=? AND created_at>?)",
+				quota.Workload: "claims_workload_created (<expr>=? AND created_at>?)",
+			}},
+			{quota.State, map[quota.Level]string{quota.Tenant: "state_sizes_tenant (tenant=?)", quota.Key: "state_sizes_key (quota_key=?)", quota.Workload: "state_sizes_1 (workload=?)"}},
+		} {
+			query := usageQuery(level, func(k quota.Kind) bool { return k == c.kind })
+			queries["quota of "+string(level)+" "+string(c.kind)] = hotQuery{query, c.index[level]}
+		}
+		queries["recent claim of "+string(level)] = hotQuery{strings.ReplaceAll(recentClaim, "COLUMN", quotaColumns[level]), "_created ("}
+	}
+	queries["limits"] = hotQuery{selectLimits, "sqlite_autoindex_quotas_1"}
 	for name, q := range queries {
 		plan := explain(t, db, q.text)
 		require.Contains(t, plan, q.index, "%s\n%s", name, q.text)
@@ -41,7 +60,7 @@ func TestHotQueriesUseIndexes(t *testing.T) {
 
 // derivedTables are those that queries make themselves, row by row. The tables that
 // they are made from have lines of their own in the plan.
-var derivedTables = []string{"requesters", "requester", "ending"}
+var derivedTables = []string{"requesters", "requester", "ending", "CONSTANT ROW"}
 
 // hotQuery is a query that runs for every claim, event or hook.
 type hotQuery struct {

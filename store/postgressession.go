@@ -104,6 +104,10 @@ func (s *postgresSession) lockWorkload(workload string) error {
 	return s.execLater(`SELECT pg_advisory_xact_lock($1)`, s.schema.key("workload", workload))
 }
 
+func (s *postgresSession) lockQuota(scope string) error {
+	return s.execLater(`SELECT pg_advisory_xact_lock($1)`, s.schema.key("quota", scope))
+}
+
 // flush sends the collected statements and waits for the answers.
 func (s *postgresSession) flush() error {
 	batch := s.batch

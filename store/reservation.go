@@ -99,7 +99,7 @@ func reserve(t *tx, r claim.Reservation) (claim.Claim, error) {
 	if isNew {
 		c, err = addPendingClaim(t, normalized(claim.Claim{
 			ID: r.Claim, Workload: r.Workload, Tenant: r.Tenant, State: claim.Pending,
-			CreatedAt: t.now, Fence: toNanos(t.now), Owner: t.owner, Traceparent: r.Traceparent, EnvironmentDigest: r.Environment,
+			CreatedAt: t.now, Fence: toNanos(t.now), Owner: t.owner, Traceparent: r.Traceparent, EnvironmentDigest: r.Environment, Actor: sanitizeText(r.Actor),
 		}))
 		if err != nil {
 			return c, err
@@ -118,6 +118,9 @@ func reserve(t *tx, r claim.Reservation) (claim.Claim, error) {
 // transaction is creating a claim for this tenant, this one waits for it
 // without a locked container that others would skip.
 func addPendingClaim(t *tx, c claim.Claim) (claim.Claim, error) {
+	if err := checkQuotas(t, c); err != nil {
+		return c, err
+	}
 	c, err := addClaim(t, c)
 	if errors.Is(err, ErrExists) {
 		return c, fmt.Errorf("%w: claim %s has ended", pool.ErrConflict, c.ID)

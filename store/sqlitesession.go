@@ -42,6 +42,9 @@ func (s *sqliteSession) execLater(query string, args ...any) error {
 // lockWorkload does nothing: changes are made one at a time.
 func (s *sqliteSession) lockWorkload(string) error { return nil }
 
+// lockQuota does nothing, for the same reason.
+func (s *sqliteSession) lockQuota(string) error { return nil }
+
 // prepare compiles a statement once. The texts are a closed set: none contains
 // a caller's value.
 func (s *sqliteSession) prepare(query string) (*sql.Stmt, error) {

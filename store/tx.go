@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/quota"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -41,11 +42,13 @@ type session interface {
 	// It is for changes that depend on the absence of a row or on a count of
 	// rows, because these have no row to lock.
 	lockWorkload(workload string) error
+	// lockQuota does the same for changes that count what a scope of quotas uses.
+	lockQuota(scope string) error
 }
 
 // How queries lock the rows that they return until the end of the transaction.
 // A change locks in this order, so that no two deadlock: cursor, delivery,
-// workload, claim, wait, container, command, memory, credentials, log. SQLite makes one change at a time and needs no locks.
+// workload, quotas (tenant, key, workload), claim, wait, container, command, memory, credentials, log. SQLite makes one change at a time and needs no locks.
 const (
 	// forUpdate waits for other transactions that change the row, and then sees
 	// the result.
@@ -60,6 +63,7 @@ const (
 type tx struct {
 	session
 	protocols runtime.Protocols
+	quotas    quota.Defaults
 	owner     string // the server that makes the change, empty if it has not registered
 	now       time.Time
 	actor     activity.Actor // who causes the change

@@ -229,6 +229,9 @@ func (db *DB) RemoveWorkload(ctx context.Context, id string, events ...activity.
 		if err := t.execLater(deleteBreaker, id); err != nil {
 			return err
 		}
+		if err := t.execLater(dropStateBytes, id); err != nil {
+			return err
+		}
 		if err := t.execLater(endWorkloadMemory, id); err != nil {
 			return err
 		}

@@ -75,7 +75,7 @@ func (b *Backend) Options() api.Options {
 	return api.Options{
 		Workloads: workloads{b}, Pools: pools{b}, Containers: containers{b},
 		Claimer: claims{b}, Releaser: claims{b}, Claims: records{b},
-		State: state{b}, Doctor: state{b}, Events: events{b}, Runs: runs{b}, Deliveries: deliveries{b}, Publisher: publisher{b}, DryRuns: dryRuns{b}, Memory: b.memory(), Waits: waits{b}, Files: b.access(), Ports: b.Ports(nil, nil), Keys: keyring{b}, Bindings: bindings{b}, Version: "test",
+		State: state{b}, Doctor: state{b}, Events: events{b}, Runs: runs{b}, Deliveries: deliveries{b}, Publisher: publisher{b}, DryRuns: dryRuns{b}, Memory: b.memory(), Waits: waits{b}, Files: b.access(), Ports: b.Ports(nil, nil), Keys: keyring{b}, Bindings: bindings{b}, Quotas: NewQuotas(nil), Version: "test",
 		Ready: func(context.Context) error { return b.injectedError("ready") },
 	}
 }

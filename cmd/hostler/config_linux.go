@@ -18,6 +18,7 @@ import (
 
 	"github.com/hostler/hostler/api"
 	"github.com/hostler/hostler/hooks/request"
+	"github.com/hostler/hostler/quota"
 	"github.com/hostler/hostler/runtime/shim"
 	"github.com/hostler/hostler/store"
 	"github.com/hostler/hostler/wait"
@@ -64,6 +65,8 @@ type serveConfig struct {
 
 	oidc      oidcConfig // whose tokens are accepted
 	listeners listenConfig
+
+	quotas map[quota.Level]*string // the default limits, as text
 
 	redactor *request.Redactor // of the secrets that hooks have read
 }
@@ -130,6 +133,7 @@ func (c *serveConfig) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.portDomain, "port-domain", "", "domain whose hosts PORT-CLAIM.DOMAIN are ports of claims: ports.example.com, for https, or http://localhost:8700; its DNS has a wildcard")
 	c.oidc.flags(f)
 	c.listeners.flags(f)
+	c.quotaFlags(f)
 	f.String("config", "", "YAML file with any of these flags as keys")
 }
 
@@ -235,6 +239,9 @@ func (c *serveConfig) check() error {
 	}
 	if c.storeFile != "" && c.store != sqlite {
 		validationErrors = errors.Join(validationErrors, fmt.Errorf("--store and --store-file: use only one of them"))
+	}
+	if _, err := c.quotaDefaults(); err != nil {
+		validationErrors = errors.Join(validationErrors, err)
 	}
 	oneOf("log-level", c.logLevel, "debug", "info", "warn", "error")
 	oneOf("log-format", c.logFormat, "auto", "text", "json")

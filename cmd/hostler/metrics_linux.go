@@ -27,18 +27,18 @@ import (
 // do not know of it. Labels are workloads, points and outcomes, never a tenant
 // or an id.
 type metrics struct {
-	registry *prometheus.Registry
-	claims   *prometheus.HistogramVec
-	releases *prometheus.HistogramVec
-	runs     *prometheus.HistogramVec
-	states   *prometheus.CounterVec
-	failures []*prometheus.CounterVec // under each of its names
-	leaked   *prometheus.CounterVec
-	cut      *prometheus.CounterVec
-	inflight *prometheus.GaugeVec
-	ended    *prometheus.CounterVec
-	waits    *prometheus.CounterVec
-	late     prometheus.Histogram
+	registry         *prometheus.Registry
+	claims           *prometheus.HistogramVec
+	releases         *prometheus.HistogramVec
+	runs             *prometheus.HistogramVec
+	states, refusals *prometheus.CounterVec
+	failures         []*prometheus.CounterVec // under each of its names
+	leaked           *prometheus.CounterVec
+	cut              *prometheus.CounterVec
+	inflight         *prometheus.GaugeVec
+	ended            *prometheus.CounterVec
+	waits            *prometheus.CounterVec
+	late             prometheus.Histogram
 
 	published *prometheus.CounterVec
 }
@@ -60,6 +60,7 @@ func newMetrics(db containerCounter) *metrics {
 	}
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
+		refusals: newQuotaCounter(),
 		claims:   histogram("hostler_claim_duration_seconds", "Time from the request of a claim to its response.", "workload", "outcome"),
 		releases: histogram("hostler_release_duration_seconds", "Time from the request of a release to its response.", "workload", "outcome"),
 		runs:     histogram("hostler_hook_duration_seconds", "Time of one attempt of a hook.", "workload", "point", "action", "outcome"),
@@ -96,7 +97,7 @@ func newMetrics(db containerCounter) *metrics {
 	}
 	m.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		m.claims, m.releases, m.runs, m.states, m.leaked, m.cut, m.inflight, m.ended, m.published, m.waits, m.late, containerGauge{db}, deliveryGauges{db}, memoryGauges{db},
+		m.claims, m.releases, m.runs, m.states, m.leaked, m.cut, m.inflight, m.ended, m.published, m.waits, m.late, m.refusals, containerGauge{db}, deliveryGauges{db}, memoryGauges{db},
 	)
 	return m
 }
@@ -363,6 +364,8 @@ func (c countedClaims) Claim(ctx context.Context, r claim.Request) (claim.Claim,
 	outcome := "active"
 	unavailable, isUnavailable := errors.AsType[*claim.UnavailableError](err)
 	switch {
+	case c.m.isRefusal(err):
+		outcome = "quota"
 	case isUnavailable:
 		outcome = string(unavailable.Reason)
 	case errors.Is(err, pool.ErrWorkloadNotFound), errors.Is(err, claim.ErrInvalidTenant):

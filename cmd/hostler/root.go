@@ -31,6 +31,7 @@ it at the release, and records every event.
 		newExecCmd(),
 		newKillCmd(),
 		newSyncCmd(),
+		newQuotaCmd(),
 		newMemoryCmd(),
 		newCpCmd(),
 		newFilesCmd(),

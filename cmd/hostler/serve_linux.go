@@ -236,7 +236,7 @@ func (s *server) apiOptions(data string) api.Options {
 	return api.Options{
 		Workloads: s.pools, Pools: s.pools, Containers: s.pools,
 		Claimer: countedClaims{s.claims, s.metrics}, Releaser: countedReleases{s.releases, s.metrics},
-		Claims: s.db, State: s.claims, Doctor: s.doctor(data), Events: s.db, Runs: s.db,
+		Claims: s.db, State: sizedState{s.claims, s.db, s.log}, Quotas: s.quotas, Doctor: s.doctor(data), Events: s.db, Runs: s.db,
 		Deliveries: s.delivery, Publisher: s.publish, DryRuns: s.dryRuns, Memory: s.memory, Waits: s.waits,
 		Access: s.access, Files: s.access, Ports: s.access, PortDomain: s.ports, Denials: s.denials,
 		// A caller retries: another server answers, or this one after its restart.

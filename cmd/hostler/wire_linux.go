@@ -35,6 +35,7 @@ import (
 	"github.com/hostler/hostler/memory"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/publish"
+	"github.com/hostler/hostler/quota"
 	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/release/schedule"
 	"github.com/hostler/hostler/runtime"
@@ -68,6 +69,7 @@ type server struct {
 	denials     *audit.Recorder
 	memory      *memory.Service
 	metrics     *metrics
+	quotas      *quota.Service
 	credentials *credential.Service
 	tokens      auth.TokenVerifier // of other issuers; nil for none
 	attempts    *attempts.Limiter  // nil without credentials
@@ -117,6 +119,11 @@ func wireServices(ctx context.Context, c serveConfig, log *slog.Logger) (*server
 		return nil, identity{}, errors.Join(err, db.Close())
 	}
 	db.SetProtocols(rt.Protocols())
+	quotas, err := c.quotaDefaults()
+	if err != nil {
+		return nil, identity{}, errors.Join(err, rt.Close(), db.Close())
+	}
+	db.SetQuotas(quotas)
 	requests, err := c.requests()
 	if err != nil {
 		return nil, identity{}, errors.Join(err, rt.Close(), db.Close())
@@ -198,6 +205,7 @@ func assemble(db *store.DB, rt backend, sinks *snapshot.Sinks, requests *request
 	s := &server{db: db, rt: rt, sinks: sinks, requests: requests, log: log}
 	s.metrics = newMetrics(db)
 	s.denials = audit.NewRecorder(db, log)
+	s.quotas = quota.New(db, db.QuotaDefaults(), s.metrics.countRefusal)
 	actions := executors(rt, requests, func(claim, container string) runtime.RequestHandler {
 		return s.inside.OfHook(claim, container)
 	}, log)

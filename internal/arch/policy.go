@@ -15,6 +15,7 @@ var layers = []layer{
 	{"auth/audit", []string{"activity"}},
 	{"auth/credential", []string{"activity", "auth", "internal/regular"}},
 	{"runtime", nil},
+	{"quota", nil},
 	{"internal/flow", nil},
 	{"internal/transition", []string{"activity"}},
 	{"internal/backoff", nil},
@@ -52,7 +53,7 @@ var layers = []layer{
 	{"snapshot", []string{"runtime", "workload", "internal/flow", "internal/regular"}},
 	{"snapshot/cloud", []string{"snapshot", "workload"}},
 	{"pool", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "internal/flow", "internal/transition", "internal/dispatch", "internal/backoff", "internal/workqueue"}},
-	{"claim", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "snapshot", "pool", "internal/flow", "internal/transition", "internal/singleflight", "internal/dispatch"}},
+	{"claim", []string{"activity", "quota", "runtime", "hooks", "hooks/runner", "workload", "snapshot", "pool", "internal/flow", "internal/transition", "internal/singleflight", "internal/dispatch"}},
 	{"release", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "pool", "claim", "internal/flow", "internal/singleflight", "internal/dispatch", "internal/backoff"}},
 	{"release/schedule", []string{"runtime", "workload", "pool", "claim", "release", "internal/backoff", "internal/workqueue"}},
 
@@ -88,8 +89,8 @@ var layers = []layer{
 	{"e2e/flowtest", append([]string{"access", "runtime/fake", "snapshot/snapshottest", "store", "wait", "hooks/runner", "hooks/builtin", "internal/dispatch"}, flows...)},
 
 	// What keeps it and what shows it. Neither knows a backend or the other.
-	{"store/...", append([]string{"store/...", "membership", "internal/backoff", "access", "auth/...", "delivery", "memory", "publish", "wait"}, flows...)},
-	{"api/...", append([]string{"api/...", "auth/...", "doctor", "delivery", "memory", "publish", "wait", "access", "hooks/dryrun", "hooks/runner", "internal/backoff"}, flows...)},
+	{"store/...", append([]string{"store/...", "membership", "internal/backoff", "quota", "access", "auth/...", "delivery", "memory", "publish", "wait"}, flows...)},
+	{"api/...", append([]string{"api/...", "auth/...", "quota", "doctor", "delivery", "memory", "publish", "wait", "access", "hooks/dryrun", "hooks/runner", "internal/backoff"}, flows...)},
 
 	// What programs of others import: it stands on the standard library.
 	{"client", []string{"internal/backoff"}},

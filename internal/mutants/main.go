@@ -63,6 +63,7 @@ var groups = []group{
 	{"Deliveries", slices.Concat(deliveries, deliveryFlows, deliveryStores)},
 	{"Waits", waits},
 	{"Memory", slices.Concat(memories, memoryRows)},
+	{"Quotas", quotas},
 	{"Files of claims", fileUses},
 	{"membership", memberships},
 	{"Retries and queues", queues},

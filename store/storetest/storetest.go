@@ -40,6 +40,7 @@ type Store interface {
 	wait.Store
 	access.UseStore
 	credential.Store
+	Quotas
 	Reader
 	Admin
 }
@@ -92,6 +93,11 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"reserve again returns the same claim", reserveAgain},
 		{"reserve returns the tenant's live claim", reserveOneLiveClaim},
 		{"reserve keeps a claim that waits", reserveWaits},
+		{"live claims have a quota", quotaOfLiveClaims},
+		{"claims a minute have a quota", quotaOfRate},
+		{"a key has a quota", quotaOfKey},
+		{"state has a quota", quotaOfState},
+		{"an override wins over a default", quotaOverrides},
 		{"claim and container move together", claimTransitions},
 		{"claim keeps what the flow adds", claimRoundTrip},
 		{"claim replaces its container", claimReplacesContainer},

@@ -44,6 +44,7 @@ class _Claim(TypedDict):
 class Claim(_Claim, total=False):
     """A tenant's hold on a container. Times are texts of RFC 3339."""
 
+    actor: str
     container: str
     revision: str
     source: str
@@ -172,6 +173,9 @@ class Problem(_Problem, total=False):
     reason: str
     claim: str
     dropped: int
+    quota: str
+    limit: int
+    current: int
     step: str
     current_version: int
     run: Dict[str, Any]

@@ -125,6 +125,8 @@ export interface Claim {
   activity_at?: string;
   /** The tool that it reported to use. It is untrusted. */
   activity_tool?: string;
+  /** Who claimed. */
+  actor?: string;
   /** Empty while the claim waits for one. */
   container?: string;
   created_at: string;
@@ -807,6 +809,15 @@ export interface KeyRequest {
 export interface KeyRevokedData {
   /** The key's name. */
   key?: string;
+export interface Limits {
+  /** Live claims: pending, active, releasing or release_failed. -1: no limit. */
+  claims?: number;
+  /** Claims that were added in the last minute. -1: no limit. */
+  claims_per_minute?: number;
+  /** Requests that one server answers; twice as many at once. Not for workloads. -1: no limit. */
+  requests_per_second?: number;
+  /** Bytes that the current snapshots occupy in their sinks. -1: no limit. */
+  state_bytes?: number;
 }
 
 export interface Link {
@@ -855,6 +866,14 @@ export interface Output {
   truncated?: boolean;
 }
 
+export interface Override {
+  level: "tenant" | "key" | "workload" | (string & {});
+  limits: Limits;
+  /** Of the tenant or the workload; of a key, key:NAME, and of another credential its actor in events. */
+  name: string;
+  updated_at: string;
+}
+
 export interface Page {
   items: Array<Item>;
   /** The value of after for the next page; empty at the end. */
@@ -887,6 +906,8 @@ export interface PageDelivery {
 
 export interface PageKey {
   items: Array<Key>;
+export interface PageOverride {
+  items: Array<Override>;
   /** The value of after for the next page; empty at the end. */
   next: string;
 }
@@ -957,6 +978,9 @@ export interface Problem {
   claim?: string;
   /** The kind of error, for programs. */
   code: "attached_elsewhere" | "binding_not_found" | "claim_aborted" | "claim_exists" | "claim_not_active" | "claim_not_found" | "claim_releasing" | "command_not_found" | "command_not_started" | "conflict" | "container_in_use" | "container_not_found" | "credential_in_file" | "delivery_not_found" | "denied_by_hook" | "engine_unavailable" | "event_hook_not_found" | "event_removed" | "file_changed" | "file_denied" | "file_failed" | "file_not_found" | "first_credential" | "forbidden" | "hook_failed" | "image_unavailable" | "internal" | "invalid_request" | "invalid_workload" | "key_exists" | "key_not_found" | "memory_full" | "memory_not_found" | "memory_not_shared" | "method_not_allowed" | "no_port_domain" | "no_space" | "not_a_file" | "not_directory" | "not_empty" | "not_found" | "not_ready" | "not_supported" | "output_lost" | "path_outside" | "payload_too_large" | "pool_exhausted" | "pool_not_ready" | "port_failed" | "port_refused" | "range_not_satisfiable" | "rate_limited" | "read_only" | "request_timeout" | "run_not_found" | "snapshot_not_found" | "start_failed" | "storage_unavailable" | "sync_failed" | "sync_not_configured" | "timeout" | "too_many_commands" | "too_many_connections" | "too_many_requests" | "too_many_waits" | "unauthorized" | "unhealthy" | "unsupported_media_type" | "version_conflict" | "wait_exists" | "wait_not_found" | "workload_not_found" | "wrong_version" | (string & {});
+  code: "attached_elsewhere" | "claim_aborted" | "claim_exists" | "claim_not_active" | "claim_not_found" | "claim_releasing" | "command_not_found" | "command_not_started" | "conflict" | "container_in_use" | "container_not_found" | "delivery_not_found" | "denied_by_hook" | "engine_unavailable" | "event_hook_not_found" | "event_removed" | "file_changed" | "file_denied" | "file_failed" | "file_not_found" | "forbidden" | "hook_failed" | "image_unavailable" | "internal" | "invalid_request" | "invalid_workload" | "memory_full" | "memory_not_found" | "memory_not_shared" | "method_not_allowed" | "no_port_domain" | "no_space" | "not_a_file" | "not_directory" | "not_empty" | "not_found" | "not_ready" | "not_supported" | "output_lost" | "path_outside" | "payload_too_large" | "pool_exhausted" | "pool_not_ready" | "port_failed" | "port_refused" | "quota_exceeded" | "quota_not_found" | "range_not_satisfiable" | "rate_limited" | "read_only" | "request_timeout" | "run_not_found" | "snapshot_not_found" | "start_failed" | "storage_unavailable" | "sync_failed" | "sync_not_configured" | "timeout" | "too_many_commands" | "too_many_connections" | "too_many_requests" | "too_many_waits" | "unauthorized" | "unhealthy" | "unsupported_media_type" | "version_conflict" | "wait_exists" | "wait_not_found" | "workload_not_found" | "wrong_version" | (string & {});
+  /** Of quota_exceeded: what is used. */
+  current?: number;
   /** Of version_conflict: the version that the value has; 0 when there is none. */
   current_version?: number;
   /** A description of this error, for display. */
@@ -967,6 +991,10 @@ export interface Problem {
   errors?: Array<ValidationError>;
   /** The id of the request; it is in the server's log. */
   instance: string;
+  /** Of the quota. */
+  limit?: number;
+  /** Of quota_exceeded, and of rate_limited by a quota: which one. */
+  quota?: string;
   /** Of pool_exhausted and pool_not_ready: exhausted, not_ready, fill_failing or draining. Of sync_failed: sink, credentials, too_large, tenant, stale, conflict, damaged or not_allowed. Of command_not_started: binary_not_found, not_executable, user_not_found, workdir_not_found, bad_input, unsupported or start_failed. Of denied_by_hook: the hook. */
   reason?: string;
   /** Of hook_failed: the attempt that failed, with its output. */
@@ -990,6 +1018,28 @@ export interface PublishRequest {
   priority?: number;
   /** Lower-case words with dots between them. What begins with neither agent. nor custom. is recorded as custom.TYPE. */
   type: string;
+}
+
+export interface Quota {
+  level: "tenant" | "key" | "workload" | (string & {});
+  /** The limits that apply. One that is omitted, or -1, does not. */
+  limits: Limits;
+  /** Of the tenant or the workload; of a key, key:NAME, and of another credential its actor in events. */
+  name: string;
+  /** The limits of its own, which win over the server's defaults. */
+  override?: Limits;
+  /** What it uses. */
+  usage: Usage;
+}
+
+export interface QuotaData {
+  claims?: number;
+  claims_per_minute?: number;
+  /** tenant, key or workload */
+  level?: string;
+  name?: string;
+  requests_per_second?: number;
+  state_bytes?: number;
 }
 
 export interface ReasonData {
@@ -1275,6 +1325,15 @@ export interface Transfer {
   unchanged: boolean;
   /** Bytes sent to the sink. */
   uploaded_bytes: number;
+}
+
+export interface Usage {
+  /** Its live claims. */
+  claims: number;
+  /** Its claims of the last minute. */
+  claims_per_minute: number;
+  /** Bytes that its current snapshots occupy. */
+  state_bytes: number;
 }
 
 export interface ValidationError {
@@ -1906,6 +1965,33 @@ export interface Operations {
     query: Record<never, never>;
     body: TokenRequest;
     answer: Token;
+  /** List quotas */
+  "GET /v1/quotas": {
+    path: Record<never, never>;
+    query: { limit?: number; after?: string };
+    body: undefined;
+    answer: PageOverride;
+  };
+  /** Remove a quota */
+  "DELETE /v1/quotas/{level}/{name}": {
+    path: { level: "tenant" | "key" | "workload"; name: string };
+    query: Record<never, never>;
+    body: undefined;
+    answer: Quota;
+  };
+  /** Show a quota and its use */
+  "GET /v1/quotas/{level}/{name}": {
+    path: { level: "tenant" | "key" | "workload"; name: string };
+    query: Record<never, never>;
+    body: undefined;
+    answer: Quota;
+  };
+  /** Set a quota */
+  "PUT /v1/quotas/{level}/{name}": {
+    path: { level: "tenant" | "key" | "workload"; name: string };
+    query: Record<never, never>;
+    body: Limits;
+    answer: Quota;
   };
   /** List waits */
   "GET /v1/waits": {
