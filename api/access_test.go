@@ -141,6 +141,12 @@ func requestOf(ctx context.Context, o operation, c accessColumn, thing string) *
 			return workloadOf[thing]
 		case "{port}":
 			return "9"
+		case "{level}":
+			return "tenant"
+		case "{name}":
+			if strings.Contains(o.path, "{level}") {
+				return tenantOf[thing]
+			}
 		}
 		return "x"
 	})
@@ -163,7 +169,7 @@ func requestOf(ctx context.Context, o operation, c accessColumn, thing string) *
 		body = `{"name":"x","role":"viewer"}`
 	case "put-binding":
 		body = `{"kind":"unix","subject":"1","role":"viewer"}`
-	case "list-keys", "list-bindings", "whoami":
+	case "list-keys", "list-bindings", "list-quotas", "whoami":
 	case "can-i":
 		query = "?operation=claim&" + filter
 	case "list-snapshots":

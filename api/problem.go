@@ -1,12 +1,14 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -151,6 +153,8 @@ func (a *API) mapErrors(ctx huma.Context, _ string, v any) (any, error) {
 	}
 	p := newProblem(ctx.Context(), code, e.Detail)
 	p.Status = e.Status
+	// Those of unknown parameters have the random order of a map.
+	slices.SortStableFunc(e.Errors, func(a, b *huma.ErrorDetail) int { return cmp.Compare(a.Location, b.Location) })
 	var details []string
 	for _, d := range e.Errors {
 		if d.Message == validation.MsgExpectedMatchExactlyOneSchema { // only that of Duration has several

@@ -46,7 +46,7 @@ func (in *QuotaPath) scope(ctx context.Context) (quota.Scope, error) {
 	if err != nil || mayReadQuota(ctx, s) {
 		return s, err
 	}
-	return s, newProblem(ctx, Forbidden, "the credential is for other tenants or workloads")
+	return s, errOthers(ctx)
 }
 
 func mayReadQuota(ctx context.Context, s quota.Scope) bool {

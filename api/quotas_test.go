@@ -18,32 +18,32 @@ import (
 	"github.com/hostler/hostler/quota"
 )
 
-// principals accepts the names of principals as keys.
-type principals map[string]*auth.Principal
+// quotaKeys accepts the names of quotaKeys as keys.
+type quotaKeys map[string]*auth.Principal
 
-func (principals) IsOpen() bool { return false }
+func (quotaKeys) IsOpen() bool { return false }
 
-func (p principals) Authenticate(_ context.Context, r auth.Request) (*auth.Principal, error) {
+func (p quotaKeys) Authenticate(_ context.Context, r auth.Request) (*auth.Principal, error) {
 	if found := p[r.Bearer]; found != nil {
 		return found, nil
 	}
 	return nil, auth.ErrInvalidCredential
 }
 
-func (p principals) IsCredential(_ context.Context, text string) bool { return p[text] != nil }
+func (p quotaKeys) IsCredential(_ context.Context, text string) bool { return p[text] != nil }
 
-func (principals) Follow(*auth.Principal, func(error)) func() { return func() {} }
+func (quotaKeys) Follow(*auth.Principal, func(error)) func() { return func() {} }
 
 func principal(name string, grants ...auth.Grant) *auth.Principal {
 	return &auth.Principal{Actor: "key:" + name, Name: name, Grants: grants}
 }
 
 // quotaPrincipals are an operator, a viewer, and keys of two tenants.
-func quotaPrincipals() principals {
+func newQuotaKeys() quotaKeys {
 	of := func(tenant string) auth.Grant {
 		return auth.Grant{Role: auth.Tenant, Tenants: []activity.Pattern{activity.Exactly(tenant)}}
 	}
-	return principals{
+	return quotaKeys{
 		"operator": principal("operator", auth.Grant{Role: auth.Operator}), "viewer": principal("viewer", auth.Grant{Role: auth.Viewer}),
 		"alice": principal("alice", of("alice")), "bob": principal("bob", of("bob")),
 		"author": principal("author", auth.Grant{Role: auth.Author, Workloads: []activity.Pattern{activity.Anything}}),
@@ -55,7 +55,7 @@ func by(name string) string { return "Authorization: Bearer " + name }
 // Operators set quotas, viewers read all, and a tenant reads its own and its key's.
 func TestQuotas(t *testing.T) {
 	b := newTestBackend()
-	base := startServer(t, b, func(o *api.Options) { o.Auth = quotaPrincipals() })
+	base := startServer(t, b, func(o *api.Options) { o.Auth = newQuotaKeys() })
 	a := request(t, base, "PUT /v1/quotas/tenant/alice", `{"claims": 3, "state_bytes": -1}`, by("operator"))
 	require.Equal(t, 200, a.status, a.text)
 	require.Equal(t, map[string]any{"claims": 3.0, "state_bytes": -1.0}, a.body["override"])
@@ -114,7 +114,7 @@ func TestQuotas(t *testing.T) {
 // for who claims.
 func TestClaimBeyondQuota(t *testing.T) {
 	b := newTestBackend()
-	base := startServer(t, b, func(o *api.Options) { o.Auth = quotaPrincipals() })
+	base := startServer(t, b, func(o *api.Options) { o.Auth = newQuotaKeys() })
 	request(t, base, "POST /v1/claims", `{"workload": "web", "tenant": "zoe"}`, by("operator")) // the backend records it
 	require.Equal(t, "key:operator", b.Requests[len(b.Requests)-1].(claim.Request).Actor)
 	b.Fail("claim", fmt.Errorf("not recorded: %w", &quota.ExceededError{
@@ -133,7 +133,7 @@ func TestRequestsBeyondQuota(t *testing.T) {
 	limit := func(n int64) quota.Limits { return quota.Limits{RequestsPerSecond: &n} }
 	port := program(t, func(http.ResponseWriter, *http.Request) {})
 	b := newTestBackend()
-	who := quotaPrincipals()
+	who := newQuotaKeys()
 	who["alice2"] = principal("alice2", who["alice"].Grants...)
 	base := startServer(t, b, withDomain(t, "ports.example.com"), func(o *api.Options) {
 		// The refill of one request takes longer than the test.

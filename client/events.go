@@ -80,6 +80,8 @@ const (
 	EventQuotaChanged EventType = "quota.changed"
 	EventQuotaRemoved EventType = "quota.removed"
 
+	EventAccessDenied EventType = "access.denied"
+
 	EventAgentActivityChanged EventType = "agent.activity_changed"
 
 	EventKeyCreated     EventType = "key.created"

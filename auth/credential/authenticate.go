@@ -132,7 +132,11 @@ func (s *Service) finder(ctx context.Context, r auth.Request) (finder, error) {
 	case r.Bearer != "":
 		return s.bearerFinder(ctx, r.Bearer)
 	case r.Certificate != nil:
-		return subjectFinder(certificateSubject(r.Certificate))
+		subject, err := auth.CertificateSubject(r.Certificate)
+		if err != nil {
+			return nil, err
+		}
+		return subjectFinder(subject)
 	case r.UID != nil && (*r.UID == 0 || *r.UID == s.o.OwnUID):
 		p := operatorOf(*r.UID)
 		return func(*memory) *auth.Principal { return p }, nil

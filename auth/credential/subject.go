@@ -3,7 +3,6 @@ package credential
 import (
 	"crypto/hmac"
 	"crypto/sha256"
-	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"reflect"
@@ -158,19 +157,6 @@ func (u user) usesDatabase(*memory) bool { return false }
 func operatorOf(uid uint32) *auth.Principal {
 	name := "unix:" + strconv.FormatUint(uint64(uid), 10)
 	return &auth.Principal{Actor: name, Name: name, Grants: []auth.Grant{{Role: auth.Operator}}, Origin: user{}}
-}
-
-// certificateSubject returns the subject of a certificate: its common name, or the
-// first of its other names.
-func certificateSubject(c *x509.Certificate) auth.Subject {
-	s := auth.Subject{Kind: auth.CertSubject, Name: c.Subject.CommonName, Expires: c.NotAfter}
-	if s.Name == "" && len(c.URIs) > 0 {
-		s.Name = c.URIs[0].String()
-	}
-	if s.Name == "" && len(c.DNSNames) > 0 {
-		s.Name = c.DNSNames[0]
-	}
-	return s
 }
 
 func unixSubject(uid uint32) auth.Subject {

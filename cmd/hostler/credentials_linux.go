@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/hostler/hostler/auth"
+	"github.com/hostler/hostler/auth/attempts"
 	"github.com/hostler/hostler/auth/credential"
 )
 
@@ -17,8 +18,12 @@ func (s *server) loadCredentials(ctx context.Context, c serveConfig, secret []by
 	if err != nil {
 		return err
 	}
+	var limited auth.TokenVerifier
+	if tokens != nil {
+		limited = attempts.NewVerifier(tokens)
+	}
 	credentials, err := credential.New(credential.Options{
-		Store: s.db, Secret: secret, Tokens: tokens, KeyFile: c.apiKeyFile, BindingsFile: c.bindingsFile,
+		Store: s.db, Secret: secret, Tokens: limited, KeyFile: c.apiKeyFile, BindingsFile: c.bindingsFile,
 		OwnUID: uint32(os.Geteuid()), Log: s.log, //nolint:gosec // a uid has 32 bits
 	})
 	if err != nil {

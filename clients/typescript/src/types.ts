@@ -1,5 +1,14 @@
 // Code generated from /openapi.json by "go test ./clients/typescript/generate -update"; DO NOT EDIT.
 
+export interface AccessDeniedData {
+  /** How many requests of the same sender were refused before this one and are not in the log. */
+  omitted?: number;
+  /** The operation of the API. */
+  operation?: string;
+  /** role: the credential has no role for the operation. scope: it is for other tenants, workloads or claims. credential: it is not accepted. */
+  reason?: string;
+}
+
 export interface AckCommandInBody {
   /** The output before it will not be read again. */
   offset: number;
@@ -809,6 +818,8 @@ export interface KeyRequest {
 export interface KeyRevokedData {
   /** The key's name. */
   key?: string;
+}
+
 export interface Limits {
   /** Live claims: pending, active, releasing or release_failed. -1: no limit. */
   claims?: number;
@@ -906,6 +917,10 @@ export interface PageDelivery {
 
 export interface PageKey {
   items: Array<Key>;
+  /** The value of after for the next page; empty at the end. */
+  next: string;
+}
+
 export interface PageOverride {
   items: Array<Override>;
   /** The value of after for the next page; empty at the end. */
@@ -977,8 +992,7 @@ export interface Problem {
   /** The claim that failed, or could not be released. */
   claim?: string;
   /** The kind of error, for programs. */
-  code: "attached_elsewhere" | "binding_not_found" | "claim_aborted" | "claim_exists" | "claim_not_active" | "claim_not_found" | "claim_releasing" | "command_not_found" | "command_not_started" | "conflict" | "container_in_use" | "container_not_found" | "credential_in_file" | "delivery_not_found" | "denied_by_hook" | "engine_unavailable" | "event_hook_not_found" | "event_removed" | "file_changed" | "file_denied" | "file_failed" | "file_not_found" | "first_credential" | "forbidden" | "hook_failed" | "image_unavailable" | "internal" | "invalid_request" | "invalid_workload" | "key_exists" | "key_not_found" | "memory_full" | "memory_not_found" | "memory_not_shared" | "method_not_allowed" | "no_port_domain" | "no_space" | "not_a_file" | "not_directory" | "not_empty" | "not_found" | "not_ready" | "not_supported" | "output_lost" | "path_outside" | "payload_too_large" | "pool_exhausted" | "pool_not_ready" | "port_failed" | "port_refused" | "range_not_satisfiable" | "rate_limited" | "read_only" | "request_timeout" | "run_not_found" | "snapshot_not_found" | "start_failed" | "storage_unavailable" | "sync_failed" | "sync_not_configured" | "timeout" | "too_many_commands" | "too_many_connections" | "too_many_requests" | "too_many_waits" | "unauthorized" | "unhealthy" | "unsupported_media_type" | "version_conflict" | "wait_exists" | "wait_not_found" | "workload_not_found" | "wrong_version" | (string & {});
-  code: "attached_elsewhere" | "claim_aborted" | "claim_exists" | "claim_not_active" | "claim_not_found" | "claim_releasing" | "command_not_found" | "command_not_started" | "conflict" | "container_in_use" | "container_not_found" | "delivery_not_found" | "denied_by_hook" | "engine_unavailable" | "event_hook_not_found" | "event_removed" | "file_changed" | "file_denied" | "file_failed" | "file_not_found" | "forbidden" | "hook_failed" | "image_unavailable" | "internal" | "invalid_request" | "invalid_workload" | "memory_full" | "memory_not_found" | "memory_not_shared" | "method_not_allowed" | "no_port_domain" | "no_space" | "not_a_file" | "not_directory" | "not_empty" | "not_found" | "not_ready" | "not_supported" | "output_lost" | "path_outside" | "payload_too_large" | "pool_exhausted" | "pool_not_ready" | "port_failed" | "port_refused" | "quota_exceeded" | "quota_not_found" | "range_not_satisfiable" | "rate_limited" | "read_only" | "request_timeout" | "run_not_found" | "snapshot_not_found" | "start_failed" | "storage_unavailable" | "sync_failed" | "sync_not_configured" | "timeout" | "too_many_commands" | "too_many_connections" | "too_many_requests" | "too_many_waits" | "unauthorized" | "unhealthy" | "unsupported_media_type" | "version_conflict" | "wait_exists" | "wait_not_found" | "workload_not_found" | "wrong_version" | (string & {});
+  code: "attached_elsewhere" | "binding_not_found" | "claim_aborted" | "claim_exists" | "claim_not_active" | "claim_not_found" | "claim_releasing" | "command_not_found" | "command_not_started" | "conflict" | "container_in_use" | "container_not_found" | "credential_in_file" | "delivery_not_found" | "denied_by_hook" | "engine_unavailable" | "event_hook_not_found" | "event_removed" | "file_changed" | "file_denied" | "file_failed" | "file_not_found" | "first_credential" | "forbidden" | "hook_failed" | "image_unavailable" | "internal" | "invalid_request" | "invalid_workload" | "key_exists" | "key_not_found" | "memory_full" | "memory_not_found" | "memory_not_shared" | "method_not_allowed" | "no_port_domain" | "no_space" | "not_a_file" | "not_directory" | "not_empty" | "not_found" | "not_ready" | "not_supported" | "output_lost" | "path_outside" | "payload_too_large" | "pool_exhausted" | "pool_not_ready" | "port_failed" | "port_refused" | "quota_exceeded" | "quota_not_found" | "range_not_satisfiable" | "rate_limited" | "read_only" | "request_timeout" | "run_not_found" | "snapshot_not_found" | "start_failed" | "storage_unavailable" | "sync_failed" | "sync_not_configured" | "timeout" | "too_many_commands" | "too_many_connections" | "too_many_requests" | "too_many_waits" | "unauthorized" | "unhealthy" | "unsupported_media_type" | "version_conflict" | "wait_exists" | "wait_not_found" | "workload_not_found" | "wrong_version" | (string & {});
   /** Of quota_exceeded: what is used. */
   current?: number;
   /** Of version_conflict: the version that the value has; 0 when there is none. */
@@ -1871,7 +1885,7 @@ export interface Operations {
   /** Read or follow the activity log */
   "GET /v1/events": {
     path: Record<never, never>;
-    query: { after?: string; since?: string; type?: Array<string> | null; workload?: string; container?: string; tenant?: string; claim?: string; point?: string; min_priority?: number; untrusted?: "true" | "false"; limit?: number; follow?: boolean };
+    query: { after?: string; since?: string; type?: Array<string> | null; workload?: string; container?: string; tenant?: string; claim?: string; point?: string; actor?: string; min_priority?: number; untrusted?: "true" | "false"; limit?: number; follow?: boolean };
     body: undefined;
     answer: EventPage;
   };
@@ -1885,7 +1899,7 @@ export interface Operations {
   /** Follow the activity log */
   "GET /v1/events/stream": {
     path: Record<never, never>;
-    query: { after?: string; since?: string; type?: Array<string> | null; workload?: string; container?: string; tenant?: string; claim?: string; point?: string; min_priority?: number; untrusted?: "true" | "false" };
+    query: { after?: string; since?: string; type?: Array<string> | null; workload?: string; container?: string; tenant?: string; claim?: string; point?: string; actor?: string; min_priority?: number; untrusted?: "true" | "false" };
     body: undefined;
     answer: FollowedEvent;
   };
@@ -1959,12 +1973,6 @@ export interface Operations {
     body: ScaleRequest;
     answer: Status;
   };
-  /** Make a short-lived token for a tenant */
-  "POST /v1/tokens": {
-    path: Record<never, never>;
-    query: Record<never, never>;
-    body: TokenRequest;
-    answer: Token;
   /** List quotas */
   "GET /v1/quotas": {
     path: Record<never, never>;
@@ -1992,6 +2000,13 @@ export interface Operations {
     query: Record<never, never>;
     body: Limits;
     answer: Quota;
+  };
+  /** Make a short-lived token for a tenant */
+  "POST /v1/tokens": {
+    path: Record<never, never>;
+    query: Record<never, never>;
+    body: TokenRequest;
+    answer: Token;
   };
   /** List waits */
   "GET /v1/waits": {
