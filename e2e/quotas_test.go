@@ -40,7 +40,7 @@ func TestQuotaOfReplicas(t *testing.T) {
 				return err
 			case problem.Code == client.CodeQuotaExceeded:
 				if problem.Quota != "workload few: live claims" || *problem.Limit != limit || *problem.Current > limit || problem.RetryAfter <= 0 {
-					return fmt.Errorf("%+v: %w", problem, err)
+					return fmt.Errorf("the quota %s: %w", problem.Quota, err)
 				}
 				refused.Add(1)
 			}

@@ -57,7 +57,7 @@ func TestRequestsAreLimited(t *testing.T) {
 		require.Equal(t, 20, allowed(t, s, Sender{Key: "key:a"}, 100))
 		require.Equal(t, 80, refused)
 		require.Equal(t, 20, allowed(t, s, Sender{Key: "key:b"}, 100), "each key has its own")
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		require.Equal(t, 10, allowed(t, s, Sender{Key: "key:a"}, 100))
 		// Two keys of a tenant share the tenant's limit, and what that refuses does not
 		// count for the key.
@@ -79,16 +79,16 @@ func TestRequestsFollowOverrides(t *testing.T) {
 		require.Equal(t, 50, allowed(t, s, op, 50))
 		store.version, store.overrides = 1, []Override{{Scope: Scope{Key, "key:op"}, Limits: perSecond(5)}}
 		store.err = errors.New("unavailable")
-		time.Sleep(2 * time.Second)
+		<-time.After(2 * time.Second)
 		require.Equal(t, 50, allowed(t, s, op, 50))
 		store.err = nil
-		time.Sleep(2 * time.Second)
+		<-time.After(2 * time.Second)
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
 		require.NoError(t, s.AllowRequest(gone, op))
 		require.Equal(t, 9, allowed(t, s, op, 50))
 		reads := store.reads
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		require.Equal(t, 10, allowed(t, s, op, 50))
 		require.Equal(t, reads, store.reads, "what has not changed is not read again")
 	})
@@ -106,7 +106,7 @@ func TestRequestsOfManySenders(t *testing.T) {
 		require.Len(t, s.requests.buckets, maxBuckets)
 		require.Error(t, s.AllowRequest(t.Context(), Sender{Key: "key:new"}), "all are busy")
 		require.Zero(t, allowed(t, s, me, 10))
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		require.Equal(t, 2, allowed(t, s, Sender{Key: "key:new"}, 10))
 		require.Len(t, s.requests.buckets, 1)
 	})

@@ -2,6 +2,7 @@ package attempts_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"sync"
@@ -71,7 +72,7 @@ func (l *limiter) send(address, key string) error {
 func (l *limiter) isLimited(address string) (bool, time.Duration) {
 	l.t.Helper()
 	err := l.send(address, "bad")
-	tooMany, ok := err.(*auth.TooManyError)
+	tooMany, ok := errors.AsType[*auth.TooManyError](err)
 	if !ok {
 		require.ErrorIs(l.t, err, auth.ErrInvalidCredential)
 		return false, 0

@@ -41,8 +41,8 @@ func waitingClaim(t *testing.T, s Store, workload, tenant, actor string) (claim.
 	return c, err
 }
 
-// requireExceeded requires an error of a quota.
-func requireExceeded(t *testing.T, err error, want quota.ExceededError) *quota.ExceededError {
+// requireExceeded requires an error of a quota, and returns when to try again.
+func requireExceeded(t *testing.T, err error, want quota.ExceededError) time.Duration {
 	t.Helper()
 	got, ok := errors.AsType[*quota.ExceededError](err)
 	require.True(t, ok, "%v", err)
@@ -51,7 +51,7 @@ func requireExceeded(t *testing.T, err error, want quota.ExceededError) *quota.E
 	retry := got.RetryAfter
 	want.RetryAfter = retry
 	require.Equal(t, want, *got)
-	return got
+	return retry
 }
 
 // Every state that holds a container counts, and what has ended does not.
@@ -100,8 +100,8 @@ func quotaOfRate(t *testing.T, s Store) {
 		mustUpdateClaim(t, s, claim.Fail(c.ID, "test"))
 	}
 	_, err := waitingClaim(t, s, "busy", "bob", "")
-	got := requireExceeded(t, err, quota.ExceededError{Scope: of(quota.Workload, "busy"), Kind: quota.Rate, Limit: 2, Current: 2})
-	require.Greater(t, got.RetryAfter, quota.Window/2, "until the oldest of two leaves the window")
+	retry := requireExceeded(t, err, quota.ExceededError{Scope: of(quota.Workload, "busy"), Kind: quota.Rate, Limit: 2, Current: 2})
+	require.Greater(t, retry, quota.Window/2, "until the oldest of two leaves the window")
 	_, err = waitingClaim(t, s, "idle", "bob", "")
 	require.NoError(t, err)
 }
