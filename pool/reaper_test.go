@@ -364,7 +364,7 @@ func TestDestroyingHasPreviousState(t *testing.T) {
 		var states []string
 		for _, e := range h.Events(activity.ContainerDestroying) {
 			var data activity.ContainerDestroyingData
-			require.NoError(t, json.Unmarshal(e.Data, &data))
+			require.NoError(t, json.Unmarshal(e.Data, &data), "%+v", e)
 			require.NotEmpty(t, data.Reason)
 			states = append(states, data.PreviousState)
 		}

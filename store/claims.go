@@ -142,11 +142,7 @@ func moveClaim(t *tx, m claim.Transition) (claim.Claim, error) {
 	if m.Container != nil && id != "" {
 		move := *m.Container
 		move.ID = id
-		move.Events = slices.Clone(move.Events)
-		for i := range move.Events {
-			setIfEmpty(&move.Events[i].Tenant, before.Tenant)
-		}
-		k, err := moveContainer(t, move)
+		k, err := moveContainer(t, move, before.Tenant)
 		if errors.Is(err, pool.ErrContainerNotFound) {
 			err = fmt.Errorf("%w: %w", pool.ErrConflict, err)
 		}

@@ -121,7 +121,7 @@ func assignContainer(t *tx, c *pool.Container) error {
 func (db *DB) UpdateContainer(ctx context.Context, m pool.Transition) (pool.Container, error) {
 	var c pool.Container
 	err := db.update(ctx, func(t *tx) (err error) {
-		c, err = moveContainer(t, m)
+		c, err = moveContainer(t, m, "")
 		return err
 	})
 	if err != nil {
@@ -130,7 +130,9 @@ func (db *DB) UpdateContainer(ctx context.Context, m pool.Transition) (pool.Cont
 	return c, nil
 }
 
-func moveContainer(t *tx, m pool.Transition) (pool.Container, error) {
+// moveContainer performs a transition. Its events are those of the tenant, unless that
+// is empty.
+func moveContainer(t *tx, m pool.Transition, tenant string) (pool.Container, error) {
 	before, err := scanContainer(t.query(selectContainer+forUpdate, m.ID))
 	if err != nil {
 		return before, err
@@ -168,6 +170,7 @@ func moveContainer(t *tx, m pool.Transition) (pool.Container, error) {
 		return before, err
 	}
 	for _, e := range m.Events {
+		setIfEmpty(&e.Tenant, tenant)
 		if err := fillTenant(t, before, &e); err != nil {
 			return before, err
 		}

@@ -40,7 +40,8 @@ func TestEveryFieldIsStored(t *testing.T) {
 			c.Health, c.ContainerFence, c.EventCommands, c.Forced = "", 0, false, "" // it has no container
 			c.IdleExpiresAt = nil                                                    // depends on the workload
 		}
-		checkStored(t, claimColumns, insertClaim, updateClaim, selectClaims, c, next)
+		db := checkInserted(t, claimColumns, insertClaim, selectClaims, c, "key:a")
+		checkUpdated(t, db, claimColumns, updateClaim, selectClaims, c, next)
 	})
 	t.Run("runs", func(t *testing.T) {
 		r := hooks.Run{}
@@ -90,7 +91,12 @@ func checkInserted[T any](t *testing.T, c columns[T], insert statement[T], query
 // checkStored inserts a record, updates it to the next one, and reads it.
 func checkStored[T any](t *testing.T, c columns[T], insert, update statement[T], query string, record, next T, further ...any) {
 	t.Helper()
-	db := checkInserted(t, c, insert, query, record, further...)
+	checkUpdated(t, checkInserted(t, c, insert, query, record, further...), c, update, query, record, next, further...)
+}
+
+// checkUpdated updates a record to the next one, and reads it.
+func checkUpdated[T any](t *testing.T, db *DB, c columns[T], update statement[T], query string, record, next T, further ...any) {
+	t.Helper()
 	require.NoError(t, db.writer.update(t.Context(), func(tx *tx) error { return execLater(tx, update, &next, further...) }))
 	got, err := queryRow(t.Context(), db, c.scan, query)
 	require.NoError(t, err)
