@@ -28,7 +28,10 @@ type Service struct {
 	// record. It must not block. It is set before the first claim; nil does
 	// nothing.
 	Activated func(Claim)
-	log       *slog.Logger
+	// Sealer encrypts secret parameters. It is set before the first claim; nil
+	// refuses claims that have one.
+	Sealer Sealer
+	log    *slog.Logger
 
 	calls calls // claims in progress on this server
 
@@ -97,10 +100,14 @@ func checkTenant(name string) error {
 // progress, Claim waits for it.
 //
 // Once a container is reserved, the work continues when ctx ends: the claim
-// becomes active, and a repeated call returns it. Errors: ErrInvalidTenant,
-// pool.ErrWorkloadNotFound, *UnavailableError, *FailedError.
+// becomes active, and a repeated call returns it. One that gives a parameter another
+// value is an *OtherParameterError. Other errors: ErrInvalidTenant, *RequestError,
+// ErrNotConfigured, pool.ErrWorkloadNotFound, *UnavailableError, *FailedError.
 func (s *Service) Claim(ctx context.Context, r Request) (c Claim, created bool, err error) {
 	if err := checkTenant(r.Tenant); err != nil {
+		return Claim{}, false, err
+	}
+	if err := r.Check(); err != nil {
 		return Claim{}, false, err
 	}
 	waits, deadline := r.Wait > 0, time.Now().Add(r.Wait)
@@ -128,12 +135,16 @@ func (s *Service) Claim(ctx context.Context, r Request) (c Claim, created bool, 
 			}
 			continue
 		}
-		if first {
+		if err == nil && !created {
+			err = s.checkSame(r, c)
+		}
+		if first || err == nil {
 			return c, created, err
 		}
-		// The other caller's wait time may have been shorter than this one's.
+		// The other caller's wait time may have been shorter than this one's, and its
+		// parameters others.
 		_, unavailable := errors.AsType[*UnavailableError](err)
-		if errors.Is(err, errCallerCanceled) || unavailable && time.Now().Before(deadline) {
+		if errors.Is(err, errCallerCanceled) || isRefusal(err) || unavailable && time.Now().Before(deadline) {
 			continue
 		}
 		return c, created, err

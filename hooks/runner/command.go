@@ -12,6 +12,7 @@ import (
 	"github.com/hostler/hostler/internal/backoff"
 	"github.com/hostler/hostler/internal/flow"
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/workload"
 )
 
 // CommandExecutor runs commands and scripts in containers.
@@ -98,6 +99,9 @@ func CommandOf(a Attempt) runtime.Command {
 	env := make(map[string]string, len(p.Environment)+9)
 	for name, value := range p.Environment {
 		env[name] = value.Text(a.Lookup)
+	}
+	for name, value := range a.Parameters {
+		env["HOSTLER_"+workload.VariableOf(name)] = value
 	}
 	maps.Copy(env, environment(a.Context))
 	return runtime.Command{
