@@ -22,6 +22,22 @@ export interface ClientOptions {
   backoff?: (failures: number) => number;
 }
 
+/** What a claim may have. */
+export interface ClaimOptions {
+  /** Milliseconds to wait for a container when none is free. */
+  wait?: number;
+  /** Milliseconds between two touches in the background; 0 is never. */
+  touchEvery?: number;
+  /** For filters. */
+  labels?: Record<string, string>;
+  /** Of the workload, for its hooks. */
+  parameters?: Record<string, string>;
+  /** Of the main process. */
+  environment?: Record<string, string>;
+  /** Milliseconds that the claim lasts since it is active. Default: until it is released. */
+  expiresIn?: number;
+}
+
 /**
  * A client of one server. The key is sent to this server only: no redirect is
  * followed.

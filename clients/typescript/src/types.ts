@@ -1,5 +1,14 @@
 // Code generated from /openapi.json by "go test ./clients/typescript/generate -update"; DO NOT EDIT.
 
+export interface AccessDeniedData {
+  /** How many requests of the same sender were refused before this one and are not in the log. */
+  omitted?: number;
+  /** The operation of the API. */
+  operation?: string;
+  /** role: the credential has no role for the operation. scope: it is for other tenants, workloads or claims. credential: it is not accepted. */
+  reason?: string;
+}
+
 export interface AckCommandInBody {
   /** The output before it will not be read again. */
   offset: number;
@@ -61,6 +70,19 @@ export interface Attempts {
   items: Array<Run>;
 }
 
+export interface BindingAppliedData {
+  /** The binding's name. */
+  binding?: string;
+  /** oidc, cert or unix. */
+  kind?: string;
+  role?: string;
+}
+
+export interface BindingDeletedData {
+  /** The binding's name. */
+  binding?: string;
+}
+
 export interface Bounds {
   max_size: number;
   min_idle: number;
@@ -84,6 +106,8 @@ export interface Claim {
   created_at: string;
   discard?: boolean;
   endpoint: Endpoint;
+  /** When its lifetime ends and it is released, whatever its use. */
+  expires_at?: string;
   /** When its release first failed for this reason. */
   failed_at?: string;
   /** Why its release fails: tenant (the files in the container are unreadable or too large), sink, stale (a later claim of the tenant has uploaded its state), or version (only an older server can read the container). */
@@ -96,6 +120,9 @@ export interface Claim {
   id: string;
   /** When it is released unless the tenant touches it or changes its files, where the pool has a claim_idle_ttl. */
   idle_expires_at?: string;
+  labels?: Record<string, string>;
+  /** Those of the request, and defaults. ••• stands for a secret. */
+  parameters?: Record<string, string>;
   reason?: string;
   /** When it was released or failed. */
   released_at?: string;
@@ -148,6 +175,13 @@ export interface ClaimCommands {
   items: Array<ClaimCommand>;
 }
 
+export interface ClaimExtendedData {
+  /** By how many milliseconds the end was moved. */
+  by_ms?: number;
+  /** When the lifetime ends since then. */
+  expires_at?: string;
+}
+
 export interface ClaimReleaseFailedData {
   error?: string;
   /** Consecutive failures with this reason. */
@@ -174,8 +208,16 @@ export interface ClaimReleasingData {
 }
 
 export interface ClaimRequest {
-  /** The tenant's name; a repeated request for the same tenant returns the same claim. */
-  tenant: string;
+  /** Of the main process, over the workload's: at most 64 variables and 32 KiB. Hooks do not get it. */
+  environment?: Record<string, string>;
+  /** How long the claim lasts since it is active, whatever its use: 1s to 720h. Default: until it is released. */
+  expires_in?: string | number;
+  /** For filters of claims and events, at most 16. They do not change. */
+  labels?: Record<string, string>;
+  /** Those that the workload declares, for its hooks. */
+  parameters?: Record<string, string>;
+  /** The tenant's name, by default that of the credential; a repeated request for the same tenant returns the same claim. */
+  tenant?: string;
   /** How long to wait for a container, at most 5m. Default: not at all when every container is in use, and up to 2m for one that is being created. */
   wait?: string | number;
   /** The workload's id. */
@@ -432,6 +474,10 @@ export interface EngineInfo {
 }
 
 export interface Event {
+  /** Who caused it: key:NAME, token:MAKER#TENANT, oidc:ISSUER#SUBJECT, cert:NAME, unix:UID, claim:ID for a program in a container, link, local or system. */
+  actor?: string;
+  /** The address of the client that caused it. Tenants do not see those of others. */
+  address?: string;
   claim?: string;
   container?: string;
   /** Details, by type. */
@@ -444,6 +490,8 @@ export interface Event {
   point?: "pre_start" | "post_start" | "post_create" | "post_claim" | "wait_start" | "wait_signal" | "wait_timeout" | "pre_release" | "pre_destroy" | (string & {});
   /** Of an event that a tenant's program published: 9 is critical, 8 about its lifecycle, 7 about its state, 6 and lower are measurements. */
   priority?: number;
+  /** The id of the request that caused it. */
+  request?: string;
   /** The hook run that it is about. */
   run?: string;
   /** Place in the log, growing; resume after it. */
@@ -505,6 +553,11 @@ export interface ExecStartedData {
   terminal?: boolean;
 }
 
+export interface ExtendRequest {
+  /** By how long: 1s to 720h. The claim then ends at most 720h from now. */
+  by: string | number;
+}
+
 export interface FileInfo {
   gid: number;
   mode: number;
@@ -556,6 +609,10 @@ export interface Finding {
 }
 
 export interface FollowedEvent {
+  /** Who caused it: key:NAME, token:MAKER#TENANT, oidc:ISSUER#SUBJECT, cert:NAME, unix:UID, claim:ID for a program in a container, link, local or system. */
+  actor?: string;
+  /** The address of the client that caused it. Tenants do not see those of others. */
+  address?: string;
   claim?: string;
   container?: string;
   /** Details, by type. */
@@ -570,6 +627,8 @@ export interface FollowedEvent {
   point?: "pre_start" | "post_start" | "post_create" | "post_claim" | "wait_start" | "wait_signal" | "wait_timeout" | "pre_release" | "pre_destroy" | (string & {});
   /** Of an event that a tenant's program published: 9 is critical, 8 about its lifecycle, 7 about its state, 6 and lower are measurements. */
   priority?: number;
+  /** The id of the request that caused it. */
+  request?: string;
   /** The hook run that it is about. */
   run?: string;
   /** Place in the log, growing; resume after it. */
@@ -679,6 +738,20 @@ export interface Item {
   updated_at: string;
   /** It grows with each put; two values of a key never have the same version. */
   version: number;
+}
+
+export interface KeyCreatedData {
+  expires_at?: string;
+  /** The key's name. */
+  key?: string;
+  /** The beginning of the key. */
+  prefix?: string;
+  roles?: Array<string>;
+}
+
+export interface KeyRevokedData {
+  /** The key's name. */
+  key?: string;
 }
 
 export interface Link {
@@ -808,7 +881,7 @@ export interface Problem {
   /** The claim that failed, or could not be released. */
   claim?: string;
   /** The kind of error, for programs. */
-  code: "attached_elsewhere" | "claim_aborted" | "claim_exists" | "claim_not_active" | "claim_not_found" | "claim_releasing" | "command_not_found" | "command_not_started" | "conflict" | "container_in_use" | "container_not_found" | "delivery_not_found" | "denied_by_hook" | "engine_unavailable" | "event_hook_not_found" | "event_removed" | "file_changed" | "file_denied" | "file_failed" | "file_not_found" | "forbidden" | "hook_failed" | "image_unavailable" | "internal" | "invalid_request" | "invalid_workload" | "memory_full" | "memory_not_found" | "memory_not_shared" | "method_not_allowed" | "no_port_domain" | "no_space" | "not_a_file" | "not_directory" | "not_empty" | "not_found" | "not_ready" | "not_supported" | "output_lost" | "path_outside" | "payload_too_large" | "pool_exhausted" | "pool_not_ready" | "port_failed" | "port_refused" | "range_not_satisfiable" | "rate_limited" | "read_only" | "request_timeout" | "run_not_found" | "snapshot_not_found" | "start_failed" | "storage_unavailable" | "sync_failed" | "sync_not_configured" | "timeout" | "too_many_commands" | "too_many_connections" | "too_many_requests" | "too_many_waits" | "unauthorized" | "unhealthy" | "unsupported_media_type" | "version_conflict" | "wait_exists" | "wait_not_found" | "workload_not_found" | "wrong_version" | (string & {});
+  code: "attached_elsewhere" | "claim_aborted" | "claim_exists" | "claim_not_active" | "claim_not_found" | "claim_releasing" | "command_not_found" | "command_not_started" | "conflict" | "container_in_use" | "container_not_found" | "delivery_not_found" | "denied_by_hook" | "engine_unavailable" | "event_hook_not_found" | "event_removed" | "file_changed" | "file_denied" | "file_failed" | "file_not_found" | "forbidden" | "hook_failed" | "image_unavailable" | "internal" | "invalid_request" | "invalid_workload" | "memory_full" | "memory_not_found" | "memory_not_shared" | "method_not_allowed" | "no_port_domain" | "no_space" | "not_a_file" | "not_configured" | "not_directory" | "not_empty" | "not_found" | "not_ready" | "not_supported" | "output_lost" | "path_outside" | "payload_too_large" | "pool_exhausted" | "pool_not_ready" | "port_failed" | "port_refused" | "range_not_satisfiable" | "rate_limited" | "read_only" | "request_timeout" | "run_not_found" | "snapshot_not_found" | "start_failed" | "storage_unavailable" | "sync_failed" | "sync_not_configured" | "timeout" | "too_many_commands" | "too_many_connections" | "too_many_requests" | "too_many_waits" | "unauthorized" | "unhealthy" | "unsupported_media_type" | "version_conflict" | "wait_exists" | "wait_not_found" | "workload_not_found" | "wrong_version" | (string & {});
   /** Of version_conflict: the version that the value has; 0 when there is none. */
   current_version?: number;
   /** A description of this error, for display. */
@@ -1089,6 +1162,14 @@ export interface TerminalSize {
   rows: number;
 }
 
+export interface TokenCreatedData {
+  expires_at?: string;
+  /** The name of the credential that made it. */
+  maker?: string;
+  /** The token's id, which is no secret. */
+  token?: string;
+}
+
 export interface Transfer {
   /** Their total size. */
   bytes: number;
@@ -1270,7 +1351,7 @@ export interface Operations {
   /** List claims */
   "GET /v1/claims": {
     path: Record<never, never>;
-    query: { limit?: number; after?: string; workload?: string; tenant?: string; container?: string; state?: Array<string> | null };
+    query: { limit?: number; after?: string; workload?: string; tenant?: string; container?: string; label?: Array<string> | null; state?: Array<string> | null };
     body: undefined;
     answer: PageClaim;
   };
@@ -1371,6 +1452,13 @@ export interface Operations {
     query: Record<never, never>;
     body: SignalCommandInBody;
     answer: undefined;
+  };
+  /** Extend a claim's lifetime */
+  "POST /v1/claims/{id}/extend": {
+    path: { id: string };
+    query: Record<never, never>;
+    body: ExtendRequest;
+    answer: Claim;
   };
   /** Remove a file or directory */
   "DELETE /v1/claims/{id}/files/{path}": {
@@ -1592,7 +1680,7 @@ export interface Operations {
   /** Read or follow the activity log */
   "GET /v1/events": {
     path: Record<never, never>;
-    query: { after?: string; since?: string; type?: Array<string> | null; workload?: string; container?: string; tenant?: string; claim?: string; point?: string; min_priority?: number; untrusted?: "true" | "false"; limit?: number; follow?: boolean };
+    query: { after?: string; since?: string; type?: Array<string> | null; workload?: string; container?: string; tenant?: string; claim?: string; point?: string; label?: Array<string> | null; min_priority?: number; untrusted?: "true" | "false"; limit?: number; follow?: boolean };
     body: undefined;
     answer: EventPage;
   };
@@ -1606,7 +1694,7 @@ export interface Operations {
   /** Follow the activity log */
   "GET /v1/events/stream": {
     path: Record<never, never>;
-    query: { after?: string; since?: string; type?: Array<string> | null; workload?: string; container?: string; tenant?: string; claim?: string; point?: string; min_priority?: number; untrusted?: "true" | "false" };
+    query: { after?: string; since?: string; type?: Array<string> | null; workload?: string; container?: string; tenant?: string; claim?: string; point?: string; label?: Array<string> | null; min_priority?: number; untrusted?: "true" | "false" };
     body: undefined;
     answer: FollowedEvent;
   };
