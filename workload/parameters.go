@@ -19,6 +19,10 @@ const (
 	MinSecretParameter = 8
 )
 
+// ParametersKey is the file in the server's directory of credentials that no workload
+// may name: it has the key of secret parameters.
+const ParametersKey = "parameters.key"
+
 // Parameter is a text that a claim gives to the hooks of its points.
 type Parameter struct {
 	Description string

@@ -105,6 +105,14 @@ func (f parameterFile) parameter() Parameter {
 	return p
 }
 
+// checkKeyFile rejects the file of the key of secret parameters as that of a
+// credential.
+func (d *decoder) checkKeyFile(name, at string) {
+	if name == ParametersKey {
+		d.addErrorAt(at, "is the key of secret parameters", "name another file")
+	}
+}
+
 // checkParameterNames rejects secrets, captures and variables of the environment
 // that have the name of the variable of a parameter: one of the two could not be
 // used.

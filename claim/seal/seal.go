@@ -20,10 +20,11 @@ import (
 	"strings"
 
 	"github.com/hostler/hostler/internal/regular"
+	"github.com/hostler/hostler/workload"
 )
 
 // KeyFile is the name of the file of the key in the directory of credentials.
-const KeyFile = "parameters.key"
+const KeyFile = workload.ParametersKey
 
 const (
 	keySize    = 32
