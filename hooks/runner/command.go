@@ -100,10 +100,10 @@ func CommandOf(a Attempt) runtime.Command {
 	for name, value := range p.Environment {
 		env[name] = value.Text(a.Lookup)
 	}
+	maps.Copy(env, environment(a.Context))
 	for name, value := range a.Parameters {
 		env["HOSTLER_"+workload.VariableOf(name)] = value
 	}
-	maps.Copy(env, environment(a.Context))
 	return runtime.Command{
 		RunID:       a.ID(),
 		Args:        p.args,
