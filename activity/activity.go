@@ -52,6 +52,8 @@ const (
 	// its tenant made since the last snapshot.
 	ClaimStateLost Type = "claim.state_lost"
 	ClaimReleased  Type = "claim.released"
+	// ClaimExtended records that the end of a claim's lifetime was moved.
+	ClaimExtended Type = "claim.extended"
 	// ClaimReleaseFailed records that a claim keeps its container because its
 	// tenant's state could not be uploaded.
 	ClaimReleaseFailed Type = "claim.release_failed"
@@ -122,7 +124,7 @@ var types = []Type{
 	PoolCreated, PoolScaled, PoolDrained, PoolWarning, PoolRecovered, PoolDestroyed,
 	ContainerCreating, ContainerCreated, ContainerClaimed, ContainerWiped, ContainerReleased,
 	ContainerUnhealthy, ContainerDied, ContainerForced, ContainerDestroying, ContainerDestroyed,
-	ClaimRequested, ClaimActivated, ClaimFailed, ClaimReleasing, ClaimDiscarded, ClaimStateLost, ClaimReleased, ClaimReleaseFailed,
+	ClaimRequested, ClaimActivated, ClaimFailed, ClaimReleasing, ClaimDiscarded, ClaimStateLost, ClaimReleased, ClaimReleaseFailed, ClaimExtended,
 	WaitRequested, WaitStarted, WaitSignalReceived, WaitSignalled, WaitExpired, WaitExtended, WaitRetried,
 	WaitTimedOut, WaitEscalated, WaitAborted, WaitCancelled,
 	HookStarted, HookCompleted, HookFailed, HookSkipped, HookWarning,
@@ -185,6 +187,8 @@ type Filter struct {
 	// Untrusted selects the events that tenants' programs published, or the others.
 	// nil: both.
 	Untrusted *bool
+	// Labels selects the events of claims that have all of these labels.
+	Labels map[string]string
 	// Scope is what the reader may see. nil: everything.
 	Scope *Scope
 }

@@ -97,6 +97,12 @@ type (
 		Warnings []string           `json:"warnings"`
 	}
 
+	// ClaimExtendedData is the data of ClaimExtended.
+	ClaimExtendedData struct {
+		ByMS      int64     `json:"by_ms" doc:"By how many milliseconds the end was moved."`
+		ExpiresAt time.Time `json:"expires_at" doc:"When the lifetime ends since then."`
+	}
+
 	// ClaimReleaseFailedData is the data of ClaimReleaseFailed.
 	ClaimReleaseFailedData struct {
 		Error    string     `json:"error"`
@@ -251,6 +257,7 @@ var newData = map[Type]func() any{
 	ClaimDiscarded:     nil,
 	ClaimStateLost:     func() any { return new(ClaimStateLostData) },
 	ClaimReleased:      func() any { return new(ClaimReleasedData) },
+	ClaimExtended:      func() any { return new(ClaimExtendedData) },
 	ClaimReleaseFailed: func() any { return new(ClaimReleaseFailedData) },
 
 	WaitRequested:      newWaitData,

@@ -135,6 +135,7 @@ func (a *API) routes() {
 	handle(a, op("claim", "POST /v1/claims", "Claim a container"), a.claim)
 	handle(a, op("list-claims", "GET /v1/claims", "List claims"), a.listClaims)
 	handle(a, op("get-claim", "GET /v1/claims/{id}", "Show a claim"), a.getClaim)
+	handle(a, op("extend", "POST /v1/claims/{id}/extend", "Extend a claim's lifetime"), a.extend)
 	handle(a, op("touch", "POST /v1/claims/{id}/touch", "Record that a claim is still in use"), a.touch)
 	handle(a, op("set-activity", "PUT /v1/claims/{id}/activity", "Record what a claim's program does"), a.setActivity)
 	handle(a, op("release", "POST /v1/claims/{id}/release", "Release a claim"), a.release)

@@ -18,6 +18,8 @@ type Claimer interface {
 	// Touch records that a claim is still in use. It returns an ended claim
 	// unchanged.
 	Touch(ctx context.Context, id string) (claim.Claim, error)
+	// Extend moves the end of an active claim's lifetime.
+	Extend(ctx context.Context, id string, by time.Duration) (claim.Claim, error)
 	// IdleTTL returns the time after which idle claims of a workload are
 	// released; 0 for never.
 	IdleTTL(ctx context.Context, workload string) time.Duration
@@ -73,6 +75,11 @@ type ClaimRequest struct {
 	Workload string   `json:"workload" minLength:"1" maxLength:"128" doc:"The workload's id." example:"greeter"`
 	Tenant   string   `json:"tenant,omitempty" maxLength:"200" doc:"The tenant's name, by default that of the credential; a repeated request for the same tenant returns the same claim." example:"alice"`
 	Wait     Duration `json:"wait,omitempty" doc:"How long to wait for a container, at most 5m. Default: not at all when every container is in use, and up to 2m for one that is being created."`
+
+	Labels      map[string]string `json:"labels,omitempty" doc:"For filters of claims and events, at most 16. They do not change."`
+	Parameters  map[string]string `json:"parameters,omitempty" doc:"Those that the workload declares, for its hooks."`
+	Environment map[string]string `json:"environment,omitempty" doc:"Of the main process, over the workload's: at most 64 variables and 32 KiB. Hooks do not get it."`
+	ExpiresIn   Duration          `json:"expires_in,omitempty" doc:"How long the claim lasts since it is active, whatever its use: 1s to 720h. Default: until it is released."`
 }
 
 // Traced are the headers of a request that runs hooks.
@@ -96,13 +103,14 @@ func (a *API) claim(ctx context.Context, in *claimIn) (*claimOut, error) {
 	}
 	c, created, err := a.o.Claimer.Claim(ctx, claim.Request{
 		Workload: in.Body.Workload, Tenant: tenant, Wait: wait, Traceparent: validTraceparent(in.Traceparent),
-		Actor: activity.ActorOf(ctx).Name,
+		Actor:  activity.ActorOf(ctx).Name,
+		Labels: in.Body.Labels, Parameters: in.Body.Parameters, Environment: in.Body.Environment, ExpiresIn: in.Body.ExpiresIn.Duration,
 	})
 	if scopeOf(ctx) != nil && errors.Is(err, pool.ErrWorkloadNotFound) {
 		return nil, noWorkload(ctx, in.Body.Workload)
 	}
 	if err != nil {
-		return nil, err
+		return nil, ofBody(err)
 	}
 	out := &claimOut{Status: http.StatusOK, Body: a.viewClaim(ctx, c)}
 	if created {
@@ -116,6 +124,7 @@ type listClaimsIn struct {
 	Workload  string   `query:"workload" maxLength:"128"`
 	Tenant    string   `query:"tenant" maxLength:"200"`
 	Container string   `query:"container" maxLength:"128"`
+	Label     []string `query:"label,explode" doc:"NAME=VALUE: only claims with this label; repeated, with all of them."`
 	State     []string `query:"state,explode" doc:"pending, active, releasing, release_failed, released or failed; several as a list with commas or repeated."`
 }
 
@@ -124,9 +133,13 @@ func (a *API) listClaims(ctx context.Context, in *listClaimsIn) (*struct{ Body *
 	if err != nil {
 		return nil, err
 	}
+	labels, err := labelsOf(in.Label)
+	if err != nil {
+		return nil, err
+	}
 	items, err := a.o.Claims.Claims(ctx, claim.Filter{
 		Workload: in.Workload, Tenant: in.Tenant, Container: in.Container,
-		States: wanted, After: in.After, Limit: in.Limit + 1, Scope: scopeOf(ctx),
+		States: wanted, After: in.After, Limit: in.Limit + 1, Scope: scopeOf(ctx), Labels: labels,
 	})
 	if err != nil {
 		return nil, err

@@ -58,6 +58,7 @@ const (
 	OutputLost           Code = "output_lost"
 	DeniedByHook         Code = "denied_by_hook"
 	NotSupported         Code = "not_supported"
+	NotConfigured        Code = "not_configured"
 	MethodNotAllowed     Code = "method_not_allowed"
 	RequestTimeout       Code = "request_timeout"
 	Conflict             Code = "conflict"
@@ -139,6 +140,7 @@ var statuses = map[Code]struct {
 	AttachedElsewhere:    {http.StatusConflict, "Another client has attached to the command"},
 	OutputLost:           {http.StatusGone, "The output is not kept any more"},
 	DeniedByHook:         {http.StatusForbidden, "A hook has refused it"},
+	NotConfigured:        {http.StatusConflict, "The server has no key for secret parameters"},
 	NotSupported:         {http.StatusConflict, "The container does not support it"},
 	MethodNotAllowed:     {http.StatusMethodNotAllowed, "Method not allowed"},
 	RequestTimeout:       {http.StatusRequestTimeout, "The request was received too slowly"},
@@ -245,6 +247,8 @@ var errorCodes = []struct {
 	{pool.ErrContainerNotFound, ContainerNotFound},
 	{claim.ErrClaimNotFound, ClaimNotFound},
 	{claim.ErrInvalidTenant, InvalidRequest},
+	{claim.ErrNotConfigured, NotConfigured},
+	{claim.ErrNoLifetime, Conflict},
 	{pool.ErrInvalidScale, InvalidRequest},
 	{pool.ErrInUse, ContainerInUse},
 	{claim.ErrReleasing, ClaimReleasing},

@@ -62,6 +62,7 @@ type EventFilter struct {
 	Claim       string   `query:"claim" maxLength:"128"`
 	Point       string   `query:"point" maxLength:"64"`
 	Actor       string   `query:"actor" maxLength:"300"`
+	Label       []string `query:"label,explode" doc:"NAME=VALUE: only events of claims with this label; repeated, with all of them. Claims that retention has removed have none."`
 	MinPriority int      `query:"min_priority" minimum:"0" maximum:"9" doc:"Of the events that tenants' programs published, those of this priority and above."`
 	Untrusted   string   `query:"untrusted" enum:"true,false" doc:"true: only events that tenants' programs published; false: only the others."`
 	Accept      string   `header:"Accept"`
@@ -91,6 +92,10 @@ func (in *EventFilter) filter(ctx context.Context) (activity.Filter, error) {
 		return f, err
 	}
 	f.MinPriority = in.MinPriority
+	var err error
+	if f.Labels, err = labelsOf(in.Label); err != nil {
+		return f, err
+	}
 	if in.Untrusted != "" {
 		f.Untrusted = new(in.Untrusted == "true")
 	}

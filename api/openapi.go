@@ -44,6 +44,7 @@ var descriptions = map[string]string{
 	"get-pool":          "With the numbers of containers by state, the state of the fill loop and its last error.",
 	"get-container":     "Also one that was destroyed, until retention removes its record.",
 	"get-claim":         "Also one that has ended, until retention removes its record.",
+	"extend":            "The end of its lifetime moves by the given duration. A repeated request moves it again: read expires_at if a response was lost. A claim without a lifetime cannot be extended.",
 	"touch":             "Its use is recorded, for pools with a claim_idle_ttl; idle_expires_at is when it is released without further use.",
 	"test-claim":        "In the container of an active claim, one test at a time. The runs are marked as a test.",
 	"wait":              "201: a new wait. 200: one of the name is open, or the request is a repeated one. With the parameter wait, the response comes when the wait has ended, or as it is then.",

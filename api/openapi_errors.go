@@ -24,11 +24,12 @@ var operationCodes = map[string][]Code{
 	"destroy-container": {ContainerNotFound, ContainerInUse, Conflict},
 	"container-logs":    {ContainerNotFound, EngineUnavailable, WrongVersion, Unhealthy},
 	"claim": {
-		WorkloadNotFound, Conflict, ClaimAborted, ClaimReleasing, PoolExhausted, HookFailed, StartFailed, Unhealthy,
+		WorkloadNotFound, Conflict, NotConfigured, ClaimAborted, ClaimReleasing, PoolExhausted, HookFailed, StartFailed, Unhealthy,
 		ImageUnavailable, SyncFailed, EngineUnavailable, WrongVersion, PoolNotReady, ClaimHeld, NotSupported,
 		QuotaExceeded,
 	},
 	"get-claim":        {ClaimNotFound},
+	"extend":           {ClaimNotFound, ClaimNotActive, Conflict},
 	"touch":            {ClaimNotFound, ClaimNotActive},
 	"set-activity":     {ClaimNotFound, ClaimNotActive, RateLimited},
 	"release":          {ClaimNotFound, Conflict, HookFailed, Unhealthy, SyncFailed, EngineUnavailable, WrongVersion},

@@ -91,8 +91,8 @@ func (d *Duration) UnmarshalJSON(b []byte) (err error) {
 	if json.Unmarshal(b, &ms) != nil {
 		d.invalid = string(b)
 	}
-	// Durations are limited to a day, so that the product does not overflow.
-	const maxMS = int64(24 * time.Hour / time.Millisecond)
+	// Durations are limited, so that the product does not overflow.
+	const maxMS = int64(maxDuration / time.Millisecond)
 	d.Duration = time.Duration(min(max(ms, -maxMS), maxMS)) * time.Millisecond
 	return nil
 }

@@ -76,6 +76,7 @@ var rules = map[string]rule{
 	"list-claims":  {everyone, onList},
 	"get-claim":    {everyone, onClaim},
 	"touch":        {tenants, onClaim},
+	"extend":       {tenants, onClaim},
 	"set-activity": {tenants, onClaim},
 	"release":      {tenants, onClaim},
 	"test-claim":   {authors, onClaim},

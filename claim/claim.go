@@ -127,7 +127,15 @@ type Claim struct {
 	ActivityAt   *time.Time `json:"activity_at,omitempty" doc:"When the activity or the tool last changed."`
 	// IdleExpiresAt is not recorded. It is computed from the current pool.
 	IdleExpiresAt *time.Time `json:"idle_expires_at,omitempty" doc:"When it is released unless the tenant touches it or changes its files, where the pool has a claim_idle_ttl."`
-	ReleasedAt    *time.Time `json:"released_at,omitempty" doc:"When it was released or failed."`
+	// ExpiresAt counts from the activation. A pending claim has one that counts from
+	// its creation.
+	ExpiresAt *time.Time        `json:"expires_at,omitempty" doc:"When its lifetime ends and it is released, whatever its use."`
+	Labels    map[string]string `json:"labels,omitempty"`
+	// Parameters has Hidden for a secret one, whose encrypted value is in Sealed
+	// until the claim ends.
+	Parameters map[string]string `json:"parameters,omitempty" doc:"Those of the request, and defaults. ••• stands for a secret."`
+	Sealed     map[string]string `json:"-"`
+	ReleasedAt *time.Time        `json:"released_at,omitempty" doc:"When it was released or failed."`
 }
 
 // Held is an active claim with its container.
@@ -152,7 +160,7 @@ func (c Claim) Subject() runner.Subject {
 	return runner.Subject{
 		Workload: c.Workload, Container: c.Container, Fence: c.ContainerFence,
 		Claim: c.ID, Tenant: c.Tenant, Source: string(c.Source), Reason: c.Reason, Activity: c.Activity,
-		Traceparent: c.Traceparent,
+		Traceparent: c.Traceparent, Parameters: c.Parameters, Sealed: c.Sealed,
 	}
 }
 

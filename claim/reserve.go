@@ -95,8 +95,12 @@ func (a *acquisition) tryReserve(ctx context.Context, queued bool) error {
 	c, err := a.store.Reserve(context.WithoutCancel(ctx), Reservation{
 		Claim: a.claim.ID, Traceparent: a.request.Traceparent, Environment: digest, Actor: a.request.Actor, Workload: a.claim.Workload, Tenant: a.claim.Tenant,
 		Revision: a.record.Revision, Reuse: a.current.Pool.Reuse,
+		Labels: a.request.Labels, Parameters: a.terms.parameters, Sealed: a.terms.sealed, Lifetime: a.request.ExpiresIn, Refusal: a.terms.refusal,
 		EnqueueOnly: a.record.Draining || queued && !isKept, OwnOnly: queued,
 	})
+	if a.terms.refusal != nil && errors.Is(err, a.terms.refusal) {
+		return fmt.Errorf("%w: %w", errNotRecorded, err)
+	}
 	if err != nil && !errors.Is(err, ErrNoIdleContainer) {
 		if exceeded, ok := errors.AsType[*quota.ExceededError](err); ok {
 			return fmt.Errorf("%w: %w", errNotRecorded, exceeded)

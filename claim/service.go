@@ -29,6 +29,9 @@ type Service struct {
 	// record. It must not block. It is set before the first claim; nil does
 	// nothing.
 	Activated func(Claim)
+	// Sealer encrypts secret parameters. It is set before the first claim; nil
+	// refuses claims that have one.
+	Sealer Sealer
 	// EnvironmentKey is the key of what is on record of environments. All servers
 	// on a database have the same. It is set before the first claim.
 	EnvironmentKey []byte
@@ -101,14 +104,15 @@ func checkTenant(name string) error {
 // progress, Claim waits for it.
 //
 // Once a container is reserved, the work continues when ctx ends: the claim
-// becomes active, and a repeated call returns it. Errors: ErrInvalidTenant,
-// runtime.ErrBadEnvironment, ErrOtherEnvironment, pool.ErrWorkloadNotFound,
-// *UnavailableError, *FailedError.
+// becomes active, and a repeated call returns it. One that gives a parameter another
+// value is an *OtherParameterError, one with another environment ErrOtherEnvironment.
+// Other errors: ErrInvalidTenant, *RequestError, runtime.ErrBadEnvironment,
+// ErrNotConfigured, pool.ErrWorkloadNotFound, *UnavailableError, *FailedError.
 func (s *Service) Claim(ctx context.Context, r Request) (c Claim, created bool, err error) {
 	if err := checkTenant(r.Tenant); err != nil {
 		return Claim{}, false, err
 	}
-	if err := runtime.CheckEnvironment(r.Environment); err != nil {
+	if err := r.Check(); err != nil {
 		return Claim{}, false, err
 	}
 	waits, deadline := r.Wait > 0, time.Now().Add(r.Wait)
@@ -140,15 +144,19 @@ func (s *Service) Claim(ctx context.Context, r Request) (c Claim, created bool, 
 			}
 			continue
 		}
-		if first {
+		if err == nil && !created {
+			err = s.checkSame(r, c)
+		}
+		if first || err == nil {
 			return c, created, err
 		}
-		// The other caller's wait time may have been shorter than this one's.
+		// The other caller's wait time may have been shorter than this one's, and its
+		// parameters others.
 		_, unavailable := errors.AsType[*UnavailableError](err)
 		exceeded, refused := errors.AsType[*quota.ExceededError](err)
 		// A quota of the other caller's key is not this one's.
 		isOther := refused && exceeded.Level == quota.Key && exceeded.Name != quota.KeyOf(r.Actor)
-		if errors.Is(err, errCallerCanceled) || isOther || unavailable && time.Now().Before(deadline) {
+		if errors.Is(err, errCallerCanceled) || isOther || isRefusal(err) || unavailable && time.Now().Before(deadline) {
 			continue
 		}
 		return c, created, err

@@ -33,8 +33,9 @@ type acquisition struct {
 	w         *workload.Workload   // revision of the reserved container
 	seedDir   string
 	plan      plan
-	changed   bool              // the container was modified
-	restarted bool              // the main process
+	changed   bool // the container was modified
+	restarted bool // the main process
+	terms     terms
 	latest    snapshot.Snapshot // the tenant's current snapshot, set by compare
 	hooks     runner.Outcome    // of post_claim
 	endWork   func()            // of pools.BeginClaim, once it was called
@@ -51,7 +52,7 @@ func (s *Service) acquire(ctx, workCtx context.Context, id string, r Request, w 
 
 	a := &acquisition{
 		Service: s, flow: flow.New(waitCtx, workCtx, "claim"), request: r, current: w, record: record,
-		claim: Claim{ID: id, Workload: r.Workload, Tenant: r.Tenant},
+		claim: Claim{ID: id, Workload: r.Workload, Tenant: r.Tenant}, terms: s.termsOf(id, r, w),
 	}
 	defer a.finishWork()
 	err := a.prepare()
@@ -162,6 +163,10 @@ func (a *acquisition) markActive(ctx context.Context) error {
 	activation.Set = func(c *Claim) {
 		c.Hooks, c.Timings = Summaries(a.hooks.Runs), timings
 		c.Warnings, c.ActiveAt = a.hooks.Warnings, &now
+		if c.ExpiresAt != nil {
+			at := now.Add(c.ExpiresAt.Sub(c.CreatedAt))
+			c.ExpiresAt = &at
+		}
 		if a.current.Pool.ClaimIdleTTL > 0 {
 			c.TouchedAt = &now
 		}

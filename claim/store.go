@@ -2,6 +2,7 @@ package claim
 
 import (
 	"context"
+	"time"
 
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/workload"
@@ -58,6 +59,11 @@ type Reservation struct {
 	Tenant      string
 	Revision    string // the workload's current one
 	Reuse       workload.Reuse
+	// Of a new claim.
+	Labels, Parameters, Sealed map[string]string
+	Lifetime                   time.Duration // 0: no limit
+	// Refusal is returned instead of adding a claim. nil adds it.
+	Refusal     error
 	EnqueueOnly bool // add the claim but reserve no container: others wait before it
 	OwnOnly     bool // reserve only the tenant's own container
 }
@@ -72,4 +78,9 @@ type Filter struct {
 	Limit     int     // 0: no limit
 	// Scope is what the reader may see. nil: everything.
 	Scope *activity.Scope
+	// Labels selects the claims that have all of them.
+	Labels map[string]string
+	// ExpiresBefore selects the active claims whose lifetime ends until then. The zero time
+	// selects all.
+	ExpiresBefore time.Time
 }

@@ -112,6 +112,11 @@ type claimRequest struct {
 	Workload string `json:"workload"`
 	Tenant   string `json:"tenant,omitempty"`
 	Wait     string `json:"wait,omitempty"`
+
+	Labels      map[string]string `json:"labels,omitempty"`
+	Parameters  map[string]string `json:"parameters,omitempty"`
+	Environment map[string]string `json:"environment,omitempty"`
+	ExpiresIn   string            `json:"expires_in,omitempty"`
 }
 
 func newClaimRequest(workload, tenant string, wait time.Duration) claimRequest {
@@ -132,6 +137,7 @@ func (c *Client) Claim(ctx context.Context, workload, tenant string, wait time.D
 // Claims lists the claims that match.
 func (c *Client) Claims(ctx context.Context, f ClaimFilter) ([]Claim, error) {
 	q := values("workload", f.Workload, "tenant", f.Tenant, "container", f.Container, "state", joined(f.States), "after", f.After)
+	addLabels(q, f.Labels)
 	return listAll[Claim](ctx, c, "/v1/claims", q, f.Limit)
 }
 

@@ -78,6 +78,7 @@ const (
 	CodeOutputLost           Code = "output_lost"
 	CodeDeniedByHook         Code = "denied_by_hook"
 	CodeNotSupported         Code = "not_supported"
+	CodeNotConfigured        Code = "not_configured"
 	CodeMethodNotAllowed     Code = "method_not_allowed"
 	CodeRequestTimeout       Code = "request_timeout"
 	CodeConflict             Code = "conflict"

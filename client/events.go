@@ -47,6 +47,7 @@ const (
 	EventClaimStateLost      EventType = "claim.state_lost"
 	EventClaimReleased       EventType = "claim.released"
 	EventClaimReleaseFailed  EventType = "claim.release_failed"
+	EventClaimExtended       EventType = "claim.extended"
 	EventWaitRequested       EventType = "wait.requested"
 	EventWaitStarted         EventType = "wait.started"
 	EventWaitSignalReceived  EventType = "wait.signal_received"
@@ -145,6 +146,7 @@ type EventFilter struct {
 	Claim     string
 	Point     string
 	Actor     string
+	Labels    map[string]string // of the claim, all of them
 	// Of the events that tenants' programs published: the lowest priority.
 	MinPriority int
 	Untrusted   *bool // only those that tenants' programs published, or only the others
@@ -161,6 +163,7 @@ type EventQuery struct {
 func (q EventQuery) values() url.Values {
 	v := values("type", joined(q.Types), "workload", q.Workload, "container", q.Container,
 		"tenant", q.Tenant, "claim", q.Claim, "point", q.Point, "actor", q.Actor, "after", q.After, "since", q.Since)
+	addLabels(v, q.Labels)
 	if q.MinPriority > 0 {
 		v.Set("min_priority", strconv.Itoa(q.MinPriority))
 	}

@@ -202,7 +202,12 @@ type Claim struct {
 	// IdleExpiresAt is when it is released unless it is touched or its tenant
 	// changes files, for pools with a claim_idle_ttl.
 	IdleExpiresAt *time.Time `json:"idle_expires_at,omitempty"`
-	ReleasedAt    *time.Time `json:"released_at,omitempty"` // when it ended, released or failed
+	// ExpiresAt is when its lifetime ends, nil if it has none. Parameters has ••• for a
+	// secret one.
+	ExpiresAt  *time.Time        `json:"expires_at,omitempty"`
+	Labels     map[string]string `json:"labels,omitempty"`
+	Parameters map[string]string `json:"parameters,omitempty"`
+	ReleasedAt *time.Time        `json:"released_at,omitempty"` // when it ended, released or failed
 }
 
 // ClaimFilter selects claims; empty fields match all.
@@ -210,9 +215,10 @@ type ClaimFilter struct {
 	Workload  string
 	Tenant    string
 	Container string
-	States    []ClaimState // empty: the live ones
-	After     string       // ids after this one
-	Limit     int          // 0: no limit
+	States    []ClaimState      // empty: the live ones
+	Labels    map[string]string // all of them
+	After     string            // ids after this one
+	Limit     int               // 0: no limit
 }
 
 // Synced is the answer to Sync.

@@ -60,6 +60,10 @@ var claimColumns = columns[claim.Claim]{
 	{name: "environment", field: func(c *claim.Claim) any { return &c.EnvironmentDigest }},
 	{name: "waits", field: func(c *claim.Claim) any { return &c.Waits }},
 	{name: "signals", field: func(c *claim.Claim) any { return &c.KeptSignals }},
+	{name: "labels", use: immutable, field: func(c *claim.Claim) any { return (*pairs)(&c.Labels) }},
+	{name: "parameters", use: immutable, field: func(c *claim.Claim) any { return (*pairs)(&c.Parameters) }},
+	{name: "sealed", field: func(c *claim.Claim) any { return (*pairs)(&c.Sealed) }},
+	{name: "expires_at", field: func(c *claim.Claim) any { return nullNanos{&c.ExpiresAt} }},
 	// A claim's health is the health of its container.
 	{
 		name: "health", use: computed, field: func(c *claim.Claim) any { return &c.Health },
@@ -202,6 +206,10 @@ func updatedClaim(t *tx, before claim.Claim, m claim.Transition) claim.Claim {
 	if after.State == claim.Active && after.ActiveAt == nil {
 		after.ActiveAt = &t.now
 	}
+	after.Labels, after.Parameters, after.Sealed = before.Labels, before.Parameters, before.Sealed
+	if !after.State.IsLive() {
+		after.Sealed = nil // no hook needs them
+	}
 	if !after.State.IsLive() && after.ReleasedAt == nil {
 		after.ReleasedAt = &t.now
 	}
@@ -240,6 +248,12 @@ func claimQuery(f claim.Filter) (string, []any) {
 	w.equal("tenant", f.Tenant)
 	w.equal("container", f.Container)
 	w.scope(f.Scope, "id")
+	w.labelled("id", f.Labels)
+	if !f.ExpiresBefore.IsZero() {
+		w.add("state = 'active'") // not an argument: it is the condition of an index
+		w.add("expires_at > 0")
+		w.add("expires_at <= " + w.arg(toNanos(f.ExpiresBefore)))
+	}
 	if len(f.States) > 0 {
 		oneOf(&w, "state", f.States)
 	}
@@ -282,6 +296,7 @@ func normalized(c claim.Claim) claim.Claim {
 	c.ActiveAt, c.ReleasedAt = fromNullNanos(toNullNanos(c.ActiveAt)), fromNullNanos(toNullNanos(c.ReleasedAt))
 	c.TouchedAt, c.RetryAt, c.SyncedAt = fromNullNanos(toNullNanos(c.TouchedAt)), fromNullNanos(toNullNanos(c.RetryAt)), fromNullNanos(toNullNanos(c.SyncedAt))
 	c.FailedAt, c.ActivityAt = fromNullNanos(toNullNanos(c.FailedAt)), fromNullNanos(toNullNanos(c.ActivityAt))
+	c.ExpiresAt = fromNullNanos(toNullNanos(c.ExpiresAt))
 	if !c.State.IsLive() {
 		c.Health, c.ContainerFence = "", 0
 	}

@@ -221,7 +221,8 @@ func (t *eventBuffer) page(f activity.Filter, after int64, limit int) (p activit
 	if len(t.events) > 0 {
 		first = t.events[0].Seq
 	}
-	if after < first-1 || t.last < t.lastKnown {
+	// Events do not have the labels of their claims.
+	if after < first-1 || t.last < t.lastKnown || len(f.Labels) > 0 {
 		return p, false, nil
 	}
 	p.Next = max(after, t.last)

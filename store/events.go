@@ -133,6 +133,7 @@ func eventQuery(f activity.Filter, after int64, limit int) (string, []any) {
 	w.equal("point", f.Point)
 	w.equal("actor", f.Actor)
 	w.scope(f.Scope, "claim")
+	w.labelled("claim", f.Labels)
 	if len(f.Types) > 0 {
 		var anyOf []string
 		for _, t := range f.Types {

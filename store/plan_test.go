@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -62,6 +63,11 @@ func TestHotQueriesUseIndexes(t *testing.T) {
 // they are made from have lines of their own in the plan.
 var derivedTables = []string{"requesters", "requester", "ending", "CONSTANT ROW"}
 
+var (
+	labelledQuery, _ = claimQuery(claim.Filter{Labels: map[string]string{"a": "b"}, States: claim.States()})
+	expiringQuery, _ = claimQuery(claim.Filter{ExpiresBefore: time.Unix(1, 0), States: []claim.State{claim.Active}})
+)
+
 // hotQuery is a query that runs for every claim, event or hook.
 type hotQuery struct {
 	text  string
@@ -80,6 +86,8 @@ func hotQueries() map[string]hotQuery {
 		"add claim":             {insertClaim.text, "claims_fence (workload=? AND tenant=? AND fence>?)"},
 		"save claim":            {updateClaim.text, "sqlite_autoindex_claims_1"},
 		"live claim":            {selectLive, "claims_live"},
+		"labels of a claim":     {labelledQuery, "claim_labels_value (name=? AND value=?)"},
+		"claims that expire":    {expiringQuery, "claims_expiring (expires_at>? AND expires_at<?)"},
 		"end run":               {endRun, "sqlite_autoindex_runs_1"},
 		"runs to shorten":       {selectSurplus, "runs_large (workload=? AND tenant=?)"},
 		"is there a run":        {hasRun, "sqlite_autoindex_runs_1"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
@@ -96,10 +97,14 @@ func reserve(t *tx, r claim.Reservation) (claim.Claim, error) {
 	if !isNew && (c.ID != r.Claim || c.Container != "") {
 		return c, nil
 	}
+	if isNew && r.Refusal != nil {
+		return c, r.Refusal
+	}
 	if isNew {
 		c, err = addPendingClaim(t, normalized(claim.Claim{
 			ID: r.Claim, Workload: r.Workload, Tenant: r.Tenant, State: claim.Pending,
 			CreatedAt: t.now, Fence: toNanos(t.now), Owner: t.owner, Traceparent: r.Traceparent, EnvironmentDigest: r.Environment, Actor: sanitizeText(r.Actor),
+			Labels: r.Labels, Parameters: r.Parameters, Sealed: r.Sealed, ExpiresAt: expiryOf(t, r),
 		}))
 		if err != nil {
 			return c, err
@@ -131,7 +136,19 @@ func addPendingClaim(t *tx, c claim.Claim) (claim.Claim, error) {
 	if err != nil {
 		return c, err
 	}
+	if err := addLabels(t, c); err != nil {
+		return c, err
+	}
 	return c, t.addEvents(requestedEvent(c))
+}
+
+// expiryOf returns when the lifetime of a new claim ends, nil if it has none.
+func expiryOf(t *tx, r claim.Reservation) *time.Time {
+	if r.Lifetime <= 0 {
+		return nil
+	}
+	at := t.now.Add(r.Lifetime)
+	return &at
 }
 
 // pickContainer reserves the most preferred container for the claim, if there

@@ -38,9 +38,9 @@ func (f *file) workload() *Workload {
 		Isolation: runtime.Isolation{
 			Runtime: f.Runtime, SecurityOpt: f.SecurityOpt, UsernsMode: f.UsernsMode, NetworkMode: f.NetworkMode,
 		},
-		Sync:      f.sync(),
-		Hooks:     map[hooks.Point][]hooks.Hook{},
-		Secrets:   f.Secrets.secrets(),
+		Sync:    f.sync(),
+		Hooks:   map[hooks.Point][]hooks.Hook{},
+		Secrets: f.Secrets.secrets(), Parameters: f.Parameters.parameters(),
 		Workspace: f.Workspace, HooksFrom: f.HooksFrom, cleared: f.Hooks.cleared, ImageHooks: f.ImageHooks,
 		SharedMemory: f.Memory.Shared,
 	}

@@ -30,6 +30,9 @@ func (d *decoder) check(f *file) {
 	}
 	d.checkVolumes(f)
 	d.checkSync(f)
+	if f.Sync != nil {
+		d.checkKeyFile(f.Sync.Sink.sink().Credentials.File, "sync.sink.credentials.file")
+	}
 	d.checkHooks(f)
 	if f.HooksFrom == f.ID && f.ID != "" {
 		d.addErrorAt("hooks_from", "is this workload itself", "name another workload")

@@ -55,6 +55,7 @@ var mappings = map[string]reflect.Type{
 	"hook limits":   reflect.TypeFor[hookLimitsFile](),
 	"stop on":       reflect.TypeFor[stopOnFile](),
 	"secret":        reflect.TypeFor[secretFile](),
+	"parameter":     reflect.TypeFor[parameterFile](),
 	"listed hook":   reflect.TypeFor[listedHookFile](),
 	"listed secret": reflect.TypeFor[listedSecretFile](),
 }
@@ -77,6 +78,7 @@ var typeNames = map[reflect.Type]string{
 	reflect.TypeFor[captureFile]():    "mapping",
 	reflect.TypeFor[authFile]():       "mapping or text",
 	reflect.TypeFor[secretMap]():      "mapping",
+	reflect.TypeFor[parameterMap]():   "mapping",
 	reflect.TypeFor[listedAction]():   "mapping",
 }
 

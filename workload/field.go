@@ -61,6 +61,7 @@ var fieldsByType = sync.OnceValue(func() map[reflect.Type][]field {
 	add(reflect.TypeFor[authFields]())
 	add(reflect.TypeFor[secretFile]())
 	add(reflect.TypeFor[listedSecretFile]())
+	add(reflect.TypeFor[parameterFile]())
 	for _, kind := range listedActions {
 		add(kind.field(new(listedAction)).Type())
 	}

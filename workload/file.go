@@ -41,6 +41,7 @@ type file struct {
 	Memory      memoryFile       `yaml:"memory" doc:"JSON values that hooks, tenants' programs and the API keep under keys."`
 	Workspace   string           `yaml:"workspace" pattern:"^/" hint:"an absolute path" doc:"The directory that scripts of hooks start in, and that guard_paths allows. Default: the target of the state volume, else the container's working directory."`
 	Secrets     secretMap        `yaml:"secrets" doc:"Secrets of the server that requests of hooks may use, by name: where each is."`
+	Parameters  parameterMap     `yaml:"parameters" doc:"Texts that a claim gives to the hooks of its points, by name."`
 	Hooks       hooksFile        `yaml:"hooks" alias:"lifecycle_hooks" doc:"Actions at points of the lifecycle of a container or a claim, for events, and at gates."`
 	Secure      bool             `yaml:"secure" default:"false" doc:"Guard tenants against accidents: guard_destructive at exec.before and guard_paths at file.before, unless hooks names the gate."`
 	HooksFrom   string           `yaml:"hooks_from" pattern:"^[a-z][a-z0-9-]{0,62}$" hint:"the id of a workload" doc:"A workload whose hooks are copied when this file is applied. A hook of this file replaces that of the same name; an empty list removes those of a point."`

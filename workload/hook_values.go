@@ -221,6 +221,7 @@ func (v *secretMap) read(d *decoder, n *yaml.Node, at string, _ rule) {
 		if !d.invalid[child] && !d.invalid[child+".file"] && !d.invalid[child+".env"] && (s.File == "") == (s.Env == "") {
 			d.addError(p.value, child, "does not have one of file and env", "give one of them")
 		}
+		d.checkKeyFile(s.File, child+".file")
 		if strings.HasSuffix(s.File, ".allow") {
 			d.addError(p.value, child+".file", "ends with .allow", "that file limits a secret: choose another name")
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/hooks/variables"
 )
 
@@ -14,6 +15,7 @@ type variableScope struct {
 	on          []string // the point of the hook that is checked, or the types of its events
 	environment map[string]string
 	secrets     secretMap
+	parameters  parameterMap
 	captured    map[string]string   // the path of what captures each name
 	recaptured  map[string]string   // the path of what captures a name a second time
 	responses   map[string][]string // the paths of the hooks whose response a name stands for
@@ -24,7 +26,7 @@ type variableScope struct {
 
 // newScope returns the scope of the hooks of a file.
 func newScope(f *file) variableScope {
-	s := variableScope{environment: f.Environment, secrets: f.Secrets, captured: map[string]string{}, recaptured: map[string]string{}, responses: map[string][]string{}}
+	s := variableScope{environment: f.Environment, secrets: f.Secrets, parameters: f.Parameters, captured: map[string]string{}, recaptured: map[string]string{}, responses: map[string][]string{}}
 	for _, h := range f.Hooks.hooks {
 		for _, name := range sortedKeys(h.captures()) {
 			switch at := keyOf(h.actionAt+".capture", name); s.captured[name] {
@@ -75,6 +77,9 @@ func (s variableScope) classOf(name string) (variables.Class, bool) {
 	if isOurs && slices.ContainsFunc(s.on, r.IsSuppliedAt) {
 		return r.Class, true
 	}
+	if _, ok := parameterOf(s.parameters, name); ok && slices.ContainsFunc(s.on, isPoint) {
+		return variables.Untrusted, true
+	}
 	if s.captured[name] != "" || s.responses[name] != nil {
 		return variables.Untrusted, true
 	}
@@ -89,11 +94,19 @@ func (s variableScope) classOf(name string) (variables.Class, bool) {
 	return variables.Configured, ok
 }
 
+// isPoint reports whether what a hook is for is a point.
+func isPoint(on string) bool {
+	return slices.ContainsFunc(hooks.Points(), func(r hooks.PointRule) bool { return string(r.Point) == on })
+}
+
 // names returns all names, for suggestions.
 func (s variableScope) names() []string {
 	var all []string
 	for _, r := range variables.Names() {
 		all = append(append(all, r.Name), r.Aliases...)
+	}
+	for _, name := range sortedKeys(s.parameters) {
+		all = append(all, VariableOf(name))
 	}
 	all = append(all, sortedKeys(s.captured)...)
 	all = append(all, sortedKeys(s.secrets)...)
@@ -116,6 +129,7 @@ func (d *decoder) checkNames(s variableScope) {
 			d.addErrorAt(at, fmt.Sprintf("%q is also a variable of environment", truncate(name)), "choose another name")
 		}
 	}
+	d.checkParameterNames(s)
 	for _, name := range sortedKeys(s.secrets) {
 		check(name, keyOf("secrets", name))
 	}

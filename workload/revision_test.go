@@ -76,7 +76,7 @@ func TestRevisionGolden(t *testing.T) {
 func TestRevisionHasEveryField(t *testing.T) {
 	without := map[string]bool{
 		"Name": true, "Pool": true, "Revision": true, "Source": true, "File": true, "Notes": true,
-		"EventHooks": true, "Gates": true, "Secrets": true, // of the server
+		"EventHooks": true, "Gates": true, "Secrets": true, "Parameters": true, // of the server
 		"Workspace": true,                  // it is in the scripts
 		"HooksFrom": true, "cleared": true, // the hooks that are copied are
 		"ImageHooks":   true, // TestRevisionOfImageHooks

@@ -41,6 +41,7 @@ type Workload struct {
 	EventHooks  []hooks.EventHook           // ordered by name
 	Gates       map[hooks.Gate][]hooks.Hook // not part of the revision
 	Secrets     map[string]hooks.Secret     // that requests may name
+	Parameters  map[string]Parameter        // of claims, not part of the revision
 	Workspace   string                      // as in the file; ScriptDir has the default
 
 	// HooksFrom is the workload whose hooks are copied when the file is applied:

@@ -327,6 +327,17 @@ func (b claims) Touch(ctx context.Context, id string) (claim.Claim, error) {
 	return records(b).Claim(ctx, id)
 }
 
+// Extend returns what a claim with a lifetime would have.
+func (b claims) Extend(ctx context.Context, id string, by time.Duration) (claim.Claim, error) {
+	if err := b.Errors["extend"]; err != nil {
+		return claim.Claim{}, err
+	}
+	c, err := records(b).Claim(ctx, id)
+	at := c.CreatedAt.Add(by)
+	c.ExpiresAt = &at
+	return c, err
+}
+
 func (b claims) IdleTTL(context.Context, string) time.Duration { return b.TTL }
 
 func (b claims) Release(_ context.Context, id string, r release.Request) (claim.Claim, error) {

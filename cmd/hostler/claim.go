@@ -19,19 +19,25 @@ func newClaimCmd() *cobra.Command {
 	var r remote
 	var tenant string
 	var wait time.Duration
+	var terms claimFlags
 	cmd := &cobra.Command{
 		Use:   "claim WORKLOAD --tenant TENANT",
 		Short: "Claim a container for a tenant",
 		Long: `Claim a container of a workload for a tenant, and return when its hooks have
-run. If the tenant already holds a claim, show it and run nothing.`,
+run. If the tenant already holds a claim, show it and run nothing: its labels,
+environment and lifetime stay, and a parameter with another value is an error.`,
 		Example: "  hostler claim greeter --tenant alice --wait 10s",
 		Args:    cobra.ExactArgs(1),
 		RunE: r.wrapErrors(func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error {
 			if tenant == "" {
 				return usagef(cmd, "name the tenant with --tenant")
 			}
+			o, err := terms.options(cmd, wait)
+			if err != nil {
+				return err
+			}
 			stop := startSpinner(cmd.ErrOrStderr(), "waiting for a container of "+args[0])
-			got, created, err := c.Claim(ctx, args[0], tenant, wait)
+			got, created, err := c.ClaimWith(ctx, args[0], tenant, o)
 			stop()
 			if err != nil {
 				return err
@@ -41,6 +47,7 @@ run. If the tenant already holds a claim, show it and run nothing.`,
 		ValidArgsFunction: r.complete(workloadIDs),
 	}
 	cmd.Flags().StringVar(&tenant, "tenant", "", "the tenant that gets the container")
+	terms.flags(cmd)
 	cmd.Flags().DurationVar(&wait, "wait", 0, "how long to wait while every container is claimed, 5m at most")
 	r.flags(cmd)
 	return cmd
@@ -59,6 +66,12 @@ func printClaim(w io.Writer, c client.Claim, created bool) error {
 		for _, port := range c.Endpoint.Ports {
 			lines = append(lines, "endpoint   "+net.JoinHostPort(c.Endpoint.Host, strconv.Itoa(port)))
 		}
+	}
+	if len(c.Labels) > 0 {
+		lines = append(lines, "labels     "+oneLine(joinedPairs(c.Labels)))
+	}
+	if c.ExpiresAt != nil {
+		lines = append(lines, "expires    "+timestamp(*c.ExpiresAt))
 	}
 	for _, h := range c.Hooks {
 		lines = append(lines, fmt.Sprintf("hook       %s %s: %s in %.1f ms (run %s)", h.Point, h.Hook, h.State, h.Duration, h.Run))

@@ -26,7 +26,7 @@ func TestSeedDirFollowsApply(t *testing.T) {
 	rt := closableRuntime{fake.New()}
 	requests, err := serveConfig{}.requests()
 	require.NoError(t, err)
-	here, there := assemble(db, rt, sinks, requests, 0, log), assemble(db, rt, sinks, requests, 0, log)
+	here, there := assemble(db, rt, sinks, requests, nil, 0, log), assemble(db, rt, sinks, requests, nil, 0, log)
 	after := int64(0)
 	for _, dir := range []string{t.TempDir(), t.TempDir()} {
 		applied, err := there.pools.Apply(t.Context(), []byte("id: w\nimage: x\n"), "w.yaml", dir)

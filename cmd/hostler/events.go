@@ -26,6 +26,7 @@ func newEventsCmd() *cobra.Command {
 	var untrusted string
 	var minPriority int
 	var actor string
+	var labels []string
 	cmd := &cobra.Command{
 		Use:   "events",
 		Short: "Show the event log, and follow it with -f",
@@ -43,9 +44,13 @@ untrusted.`,
 			if q.After == "" && q.Since == "" {
 				q.Since = "1h"
 			}
+			ofLabels, err := named(cmd, "--label", labels)
+			if err != nil {
+				return err
+			}
 			q.EventFilter = client.EventFilter{
 				Types: typedAs[client.EventType](types), Workload: f.workload, Container: f.container,
-				Tenant: f.tenant, Claim: f.claim, Point: f.point, MinPriority: minPriority, Actor: actor,
+				Tenant: f.tenant, Claim: f.claim, Point: f.point, MinPriority: minPriority, Actor: actor, Labels: ofLabels,
 			}
 			switch untrusted {
 			case "true", "false":
@@ -67,6 +72,7 @@ untrusted.`,
 	cmd.Flags().StringVar(&q.Since, "since", "", "events since a time (RFC 3339) or a duration ago, such as 10m")
 	cmd.Flags().StringSliceVar(&types, "type", nil, "only events of these types, or about these objects: hook.failed, claim, agent.*")
 	cmd.Flags().StringVar(&actor, "actor", "", "only what this actor caused, such as key:NAME or system")
+	labelFlag(cmd, &labels, "only those of claims with this label")
 	cmd.Flags().IntVar(&minPriority, "min-priority", 0, "of the events that tenants' programs published, those of this priority and above")
 	cmd.Flags().StringVar(&untrusted, "untrusted", "", "true: only events that tenants' programs published; false: only the others")
 	f.flags(cmd, "workload", "tenant", "container", "claim", "point")

@@ -16,7 +16,8 @@ type filters struct {
 	workload, tenant, container, claim, point string
 	states                                    []string
 	limit                                     int
-	failed                                    bool
+	labels                                    []string
+	failed, wide                              bool
 }
 
 // flags adds the named filters.
@@ -133,6 +134,8 @@ func newGetCmd() *cobra.Command {
 			other: claimColumns,
 			flags: func(cmd *cobra.Command, f *filters) {
 				cmd.Flags().BoolVar(&f.failed, "failed", false, "claims whose release failed, with the failures, the next retry and the reason")
+				cmd.Flags().BoolVar(&f.wide, "wide", false, "with the end of the lifetime, the labels and the parameters")
+				labelFlag(cmd, &f.labels, "only those with this label")
 				f.flags(cmd, "workload", "tenant", "container")
 				f.listFlags(cmd, "pending, active, releasing, release_failed, released, failed")
 			},
@@ -140,7 +143,13 @@ func newGetCmd() *cobra.Command {
 				if f.failed {
 					f.states = append(f.states, string(client.ClaimReleaseFailed))
 				}
-				return c.Claims(ctx, client.ClaimFilter{Workload: f.workload, Tenant: f.tenant, Container: f.container, States: typedAs[client.ClaimState](f.states), Limit: f.limit})
+				labels, err := parseLabels(f.labels)
+				if err != nil {
+					return nil, err
+				}
+				return c.Claims(ctx, client.ClaimFilter{
+					Workload: f.workload, Tenant: f.tenant, Container: f.container, States: typedAs[client.ClaimState](f.states), Limit: f.limit, Labels: labels,
+				})
 			},
 			get: getOne((*client.Client).GetClaim), ids: claimIDs,
 		}.command(),
@@ -198,6 +207,9 @@ func containerRow(c client.Container) []string {
 func claimColumns(f filters) (string, func(client.Claim) []string) {
 	if f.failed {
 		return "ID WORKLOAD TENANT STATE CONTAINER FAILURES CAUSE RETRY_AT REASON", failedClaimRow
+	}
+	if f.wide {
+		return "ID WORKLOAD TENANT STATE SOURCE CONTAINER CREATED EXPIRES LABELS PARAMETERS REASON", wideClaimRow
 	}
 	return "ID WORKLOAD TENANT STATE SOURCE CONTAINER CREATED ACTIVITY REASON", claimRow
 }

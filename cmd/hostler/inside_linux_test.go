@@ -130,7 +130,7 @@ func startAsking(t *testing.T) *server {
 	require.NoError(t, err)
 	rt := fake.New()
 	db.SetProtocols(rt.Protocols())
-	s := assemble(db, closableRuntime{rt}, snapshot.NewSinks(snapshot.PathPolicy{}, nil), requests, 0, slog.New(slog.DiscardHandler))
+	s := assemble(db, closableRuntime{rt}, snapshot.NewSinks(snapshot.PathPolicy{}, nil), requests, nil, 0, slog.New(slog.DiscardHandler))
 	s.inside = s.insideRequests(api.New(s.apiOptions(t.TempDir())))
 	ctx, stop := context.WithCancel(context.Background())
 	var loops errgroup.Group

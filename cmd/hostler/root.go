@@ -28,6 +28,7 @@ it at the release, and records every event.
 		newGetCmd(),
 		newClaimCmd(),
 		newReleaseCmd(),
+		newExtendCmd(),
 		newExecCmd(),
 		newKillCmd(),
 		newSyncCmd(),

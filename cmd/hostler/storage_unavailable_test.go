@@ -44,7 +44,7 @@ func TestStorageUnavailable(t *testing.T) {
 			log := slog.New(slog.NewTextHandler(io.Discard, nil))
 			requests, err := serveConfig{}.requests()
 			require.NoError(t, err)
-			s := assemble(db, closableRuntime{fake.New()}, snapshot.NewSinks(snapshot.PathPolicy{}, nil), requests, 0, log)
+			s := assemble(db, closableRuntime{fake.New()}, snapshot.NewSinks(snapshot.PathPolicy{}, nil), requests, nil, 0, log)
 			served := httptest.NewServer(api.New(s.apiOptions(t.TempDir())))
 			defer served.Close()
 			apply := func(image string) (code int, errOut string) {

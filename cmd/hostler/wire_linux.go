@@ -22,6 +22,7 @@ import (
 	"github.com/hostler/hostler/auth/audit"
 	"github.com/hostler/hostler/auth/credential"
 	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/claim/seal"
 	"github.com/hostler/hostler/delivery"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/hooks/builtin"
@@ -130,12 +131,12 @@ func wireServices(ctx context.Context, c serveConfig, log *slog.Logger) (*server
 	}
 	sinks := snapshot.NewSinks(c.pathPolicy(db.IsShared()), cloud.Open)
 	if !db.IsShared() {
-		return assemble(db, rt, sinks, requests, c.maxWaitTimeout, log), id, nil
+		return assemble(db, rt, sinks, requests, seal.New(c.credentialsDir), c.maxWaitTimeout, log), id, nil
 	}
 	if err := register(ctx, c, db, member); err != nil {
 		return nil, identity{}, errors.Join(err, rt.Close(), db.Close())
 	}
-	s := assemble(db, guardedBackend{member.Guard(rt), rt}, sinks, requests, c.maxWaitTimeout, log)
+	s := assemble(db, guardedBackend{member.Guard(rt), rt}, sinks, requests, seal.New(c.credentialsDir), c.maxWaitTimeout, log)
 	s.member = member
 	return s, id, nil
 }
@@ -191,22 +192,23 @@ func (c serveConfig) requests() (*request.Executor, error) {
 
 // executors returns the executors of all kinds of actions.
 // handler handles what processes of hooks ask.
-func executors(rt runtime.Runtime, requests *request.Executor, handler func(claim, container string) runtime.RequestHandler, log *slog.Logger) runner.Executors {
-	inContainer := redactedExecutor{runner.NewCommandExecutor(rt).WithRequests(handler), requests.Redactor()}
+func executors(rt runtime.Runtime, requests *request.Executor, keys *seal.Keys, handler func(claim, container string) runtime.RequestHandler, log *slog.Logger) runner.Executors {
+	inContainer := parameterExecutor{redactedExecutor{runner.NewCommandExecutor(rt).WithRequests(handler), requests.Redactor()}, keys}
+	ofServer := parameterExecutor{requests, keys}
 	return runner.Executors{
 		hooks.KindCommand: inContainer, hooks.KindScript: inContainer,
-		hooks.KindHTTP: requests, hooks.KindWebhook: requests,
+		hooks.KindHTTP: ofServer, hooks.KindWebhook: ofServer,
 		hooks.KindBuiltin: builtin.NewExecutor(log),
 	}
 }
 
 // assemble builds the services on a database and a runtime.
-func assemble(db *store.DB, rt backend, sinks *snapshot.Sinks, requests *request.Executor, maxWait time.Duration, log *slog.Logger) *server {
+func assemble(db *store.DB, rt backend, sinks *snapshot.Sinks, requests *request.Executor, keys *seal.Keys, maxWait time.Duration, log *slog.Logger) *server {
 	s := &server{db: db, rt: rt, sinks: sinks, requests: requests, log: log}
 	s.metrics = newMetrics(db)
 	s.denials = audit.NewRecorder(db, log)
 	s.quotas = quota.New(db, db.QuotaDefaults(), s.metrics.countRefusal)
-	actions := executors(rt, requests, func(claim, container string) runtime.RequestHandler {
+	actions := executors(rt, requests, keys, func(claim, container string) runtime.RequestHandler {
 		return s.inside.OfHook(claim, container)
 	}, log)
 	hookRunner := runner.New(rt, s.metrics.recorder(db, log), actions, pool.NewCatalog(db))
@@ -218,7 +220,7 @@ func assemble(db *store.DB, rt backend, sinks *snapshot.Sinks, requests *request
 	s.claims = claim.NewService(db, s.pools, rt, hookRunner, sinks, log)
 	s.releases = release.NewService(db, s.claims, s.pools, rt, hookRunner, log)
 	s.keeper = inside.NewKeeper(db, rt, log)
-	s.claims.Activated = s.keeper.Activated
+	s.claims.Activated, s.claims.Sealer = s.keeper.Activated, keys
 	s.delivery = delivery.New(s.metrics.deliveries(db, log), delivery.Options{
 		Workloads: s.pools.Catalog, Executors: actions, Attempt: hookRunner.EventAttempt, TestAttempt: hookRunner.TestAttempt,
 		OnEnd: s.metrics.countDelivery, WakeFiller: s.pools.WakeFiller, OnTainted: s.destroyIdle, Log: log,

@@ -150,12 +150,15 @@ func checkGiven(w *workload.Workload, given map[string]string) (map[string]strin
 		rule, isOurs := variables.RuleOf(name)
 		_, isSecret := w.Secrets[name]
 		_, isConfigured := w.Environment[name]
+		isParameter, err := checkParameter(w, name)
 		switch {
+		case err != nil:
+			return nil, err
 		case isSecret:
 			return nil, fmt.Errorf("%w: %s is a secret", ErrInvalid, name)
 		case isOurs:
 			all[rule.Name] = given[name]
-		case isConfigured || isCaptured(w, name):
+		case isParameter || isConfigured || isCaptured(w, name):
 			all[name] = given[name]
 		default:
 			return nil, fmt.Errorf("%w: nothing supplies a variable %s", ErrInvalid, name)
@@ -209,6 +212,7 @@ func (d *dryRun) subject(p hooks.Point) runner.Subject {
 	if s.Wait != nil || slices.Contains(ofClaim, p) {
 		s.Claim, s.Tenant = d.sample("CLAIM_ID", "sample-claim"), d.sample("TENANT_ID", "sample-tenant")
 		s.Source = d.sample("CLAIM_SOURCE", "fresh")
+		s.Parameters = d.parameters()
 	}
 	if p == hooks.PreRelease {
 		s.Reason = d.sample("RELEASE_REASON", "requested")

@@ -92,12 +92,15 @@ func (d *dryRun) variable(name string, lookup variables.Lookup) Variable {
 	}
 	_, isGiven := d.given[canonical]
 	_, isConfigured := d.w.Environment[name]
+	parameter, isParameter := d.w.ParameterOf(name)
 	switch {
+	case isParameter && d.w.Parameters[parameter].Secret:
+		v.Source = OfSecret
 	case isGiven:
 		v.Source = Given
-	case isOurs && !v.Missing:
+	case (isOurs || isParameter) && !v.Missing:
 		v.Source = Sample
-	case isOurs:
+	case isOurs || isParameter:
 	case isCaptured(d.w, name):
 		v.Source = Captured
 	case isConfigured:

@@ -59,6 +59,7 @@ func (x *Executor) build(a runner.Attempt) (*message, error) {
 	if err := m.render(a, lookup); err != nil {
 		return nil, fmt.Errorf("%w: %w", errInvalid, err)
 	}
+	m.sent = slices.Clone(a.Sensitive)
 	for _, secret := range secrets {
 		m.sent = append(m.sent, secret.Value)
 	}

@@ -150,6 +150,10 @@ func (x *patternIndex) add(p pattern) {
 // Redact returns s with every known secret replaced by •••.
 func (r *Redactor) Redact(s string) string { return r.redact(s, false) }
 
+// RedactCut is Redact for the start of a longer text. The start of a secret at its end
+// is replaced as well.
+func (r *Redactor) RedactCut(s string) string { return r.redact(s, true) }
+
 // redact is Redact. If cut is set, s is the start of a longer text, and the
 // start of a secret at its end is replaced as well. Who supplies s and reads the
 // result can then guess the secrets that r knows, one character after another.

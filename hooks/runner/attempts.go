@@ -113,9 +113,12 @@ func (r *Runner) waitResult(ctx context.Context, x Executor, h hooks.Hook, run h
 	if cause == nil || !run.Kind.Rule().InContainer {
 		a := queryOf(h, run)
 		a.Fence, a.MayAsk = s.Fence, s.MayAsk
+		a.Parameters, a.Sealed = s.Parameters, s.Sealed
 		return x.WaitResult(ctx, a)
 	}
-	res := endRun(ctx, x, queryOf(h, run))
+	a := queryOf(h, run)
+	a.Parameters, a.Sealed = s.Parameters, s.Sealed
+	res := endRun(ctx, x, a)
 	if res.State == hooks.Failed {
 		res.State, res.Err = hooks.Cancelled, cause
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/hostler/hostler/internal/backoff"
 	"github.com/hostler/hostler/internal/flow"
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/workload"
 )
 
 // CommandExecutor runs commands and scripts in containers.
@@ -100,6 +101,9 @@ func CommandOf(a Attempt) runtime.Command {
 		env[name] = value.Text(a.Lookup)
 	}
 	maps.Copy(env, environment(a.Context))
+	for name, value := range a.Parameters {
+		env["HOSTLER_"+workload.VariableOf(name)] = value
+	}
 	return runtime.Command{
 		RunID:       a.ID(),
 		Args:        p.args,

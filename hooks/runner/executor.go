@@ -40,6 +40,11 @@ type Attempt struct {
 	Lookup   variables.Lookup
 	Envelope []byte
 	Secrets  map[string]hooks.Secret
+	// Parameters and Sealed are those of Subject. What performs the attempt gets the
+	// values of secret ones from Sealed (see Open), which Sensitive then has too: they
+	// must be in nothing that it returns.
+	Parameters, Sealed map[string]string
+	Sensitive          []string
 }
 
 // Context describes an attempt to its action. Each executor renders it in its

@@ -15,7 +15,7 @@ import (
 func PointAttempt(p hooks.Point, index int, w *workload.Workload, s Subject) Attempt {
 	s.workload = w
 	h := w.Hooks[p][index]
-	return newAttempt(h, newRun(p, h, index, s), s, source{configured: w.Environment})
+	return newAttempt(h, newRun(p, h, index, s), s, source{configured: w.Environment, parameters: parametersOf(s)})
 }
 
 // TestAttempt returns the run and the attempt that test the hook of w at a point

@@ -85,6 +85,10 @@ type Subject struct {
 	// claim although it is not active.
 	MayAsk bool
 
+	// Parameters are those of the claim by name, with a placeholder for each secret
+	// one. The encrypted values of those are in Sealed.
+	Parameters, Sealed map[string]string
+
 	// Wait describes the wait of a point of one, else nil.
 	Wait *Wait
 

@@ -21,13 +21,14 @@ type source struct {
 	trusted    map[string]string
 	configured map[string]string // the workload's environment
 	captured   map[string]string
+	parameters map[string]string // by the names of their variables
 }
 
 // source returns what the hooks of a point may name, without the trusted
 // variables, which each run has. Captured values are read only if a hook names
 // one.
 func (r *Runner) source(ctx context.Context, hs []hooks.Hook, s Subject) (source, error) {
-	src := source{}
+	src := source{parameters: parametersOf(s)}
 	if s.workload != nil {
 		src.configured = s.workload.Environment
 	}
@@ -103,6 +104,7 @@ func newAttempt(h hooks.Hook, r hooks.Run, s Subject, src source) Attempt {
 	a := queryOf(h, r)
 	a.Fence, a.Source = s.Fence, s.Source
 	a.MayAsk = s.MayAsk
+	a.Parameters, a.Sealed = s.Parameters, s.Sealed
 	a.Traceparent = s.Traceparent
 	src.trusted = trustedOf(r, s)
 	a.Lookup, a.Envelope = src.lookup, envelopeOf(r, s)
@@ -119,6 +121,9 @@ func (s source) lookup(name string) (variables.Value, bool) {
 	rule, isOurs := variables.RuleOf(name)
 	if text, ok := s.trusted[rule.Name]; isOurs && ok {
 		return variables.Value{Text: text, Class: rule.Class}, true
+	}
+	if text, ok := s.parameters[name]; ok {
+		return variables.Value{Text: text, Class: variables.Untrusted}, true
 	}
 	if text, ok := s.captured[name]; ok {
 		return variables.Value{Text: text, Class: variables.Untrusted}, true

@@ -70,6 +70,7 @@ var groups = []group{
 	{"The program in containers, and sessions with it", shims},
 	{"Rows of docs/hook-rows.md, and containers of older versions", hookRows},
 	{"What tenants do with their containers", uses},
+	{"Parameters, labels and lifetimes of claims", parameters},
 	{"Listeners and failed credentials", slices.Concat(transports, failedCredentials)},
 	{"Keys, tokens and bindings", credentials},
 	{"The routes and commands of keys", keyRoutes},

@@ -54,7 +54,7 @@ type Scheduler struct {
 
 	failedUploads failedUploads
 
-	resumes, due, uploads *loop
+	resumes, due, uploads, lifetimes *loop
 }
 
 // New returns a scheduler, which does nothing before Run and RunResumes.
@@ -62,6 +62,7 @@ func New(store claim.Store, claims *claim.Service, pools *pool.Pools, rt runtime
 	s := &Scheduler{store: store, claims: claims, pools: pools, rt: rt, releases: releases, log: log}
 	s.resumes = newLoop(parallelResumes, s.listInterrupted, s.resume, log)
 	s.due = newLoop(parallelIdleReleases, s.listDue, s.releaseDue, log)
+	s.lifetimes = newLoop(parallelIdleReleases, s.listExpired, s.releaseExpired, log)
 	s.uploads = newLoop(parallelUploads, s.listUploads, s.upload, log)
 	return s
 }
@@ -78,6 +79,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.due.run(ctx, s.releases.Failed()) })
 	g.Go(func() error { return s.uploads.run(ctx, nil) })
+	g.Go(func() error { return s.lifetimes.run(ctx, nil) })
 	return g.Wait()
 }
 

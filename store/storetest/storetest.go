@@ -169,6 +169,8 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"retention of published events races the cursor", prunePublishedRaces},
 		{"command has one start and one end", commandLife},
 		{"every event has an actor", actorsOfEvents},
+		{"what a claim has of its request", parametersOfClaims},
+		{"filters by label", labels},
 		{"command starts while its claim is active", commandStates},
 		{"as many commands are open as may", commandBound},
 		{"command ends with its claim", commandEndsWithClaim},

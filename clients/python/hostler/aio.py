@@ -53,9 +53,11 @@ class AsyncClient:
     def __repr__(self) -> str:
         return f"Async{self.client!r}"
 
-    def claim(self, workload: str, tenant: str, wait: Optional[float] = None, touch_every: float = 30.0) -> "_Claiming":
+    def claim(
+        self, workload: str, tenant: str, wait: Optional[float] = None, touch_every: float = 30.0, **options: Any
+    ) -> "_Claiming":
         """As Client.claim, to be awaited or for `async with`."""
-        return _Claiming(self._threads, functools.partial(self.client.claim, workload, tenant, wait, touch_every))
+        return _Claiming(self._threads, functools.partial(self.client.claim, workload, tenant, wait, touch_every, **options))
 
     def get_claim(self, id: str, touch_every: float = 30.0) -> "_Claiming":
         """As Client.get_claim, to be awaited or for `async with`."""
@@ -141,6 +143,10 @@ class AsyncClaim:
     async def touch(self) -> types.Claim:
         """As Claim.touch."""
         return await self._threads.run(self.claim.touch)
+
+    async def extend(self, by: float) -> types.Claim:
+        """As Claim.extend."""
+        return await self._threads.run(self.claim.extend, by)
 
     async def release(self, discard: bool = False) -> types.Claim:
         """As Claim.release."""

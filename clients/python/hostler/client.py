@@ -54,13 +54,28 @@ class Client:
     def __repr__(self) -> str:
         return f"Client({self.transport.address!r})"
 
-    def claim(self, workload: str, tenant: str, wait: Optional[float] = None, touch_every: float = 30.0) -> "Claim":
+    def claim(
+        self,
+        workload: str,
+        tenant: str,
+        wait: Optional[float] = None,
+        touch_every: float = 30.0,
+        *,
+        labels: Optional[Mapping[str, str]] = None,
+        parameters: Optional[Mapping[str, str]] = None,
+        environment: Optional[Mapping[str, str]] = None,
+        expires_in: Optional[float] = None,
+    ) -> "Claim":
         """A container for a tenant, when it is ready. If the tenant holds one already,
         this is it, with created False. wait is how long to wait for a container when
-        none is free, in seconds."""
+        none is free, and expires_in how long the claim lasts, in seconds."""
         body: Dict[str, Any] = {"workload": workload, "tenant": tenant}
         if wait is not None:
             body["wait"] = duration(wait)
+        given = {"labels": labels, "parameters": parameters, "environment": environment}
+        body.update({name: dict(values) for name, values in given.items() if values})
+        if expires_in is not None:
+            body["expires_in"] = duration(expires_in)
         timeout = HOOKS_TIMEOUT + (POOL_WAIT if wait is None else wait)
         status, got = self.transport.call("POST", "/v1/claims", body, timeout=timeout)
         return Claim(self.transport, cast(types.Claim, got), status == 201, touch_every)
@@ -115,6 +130,12 @@ class Claim:
     def touch(self) -> types.Claim:
         """Record that it is in use, for pools with a claim_idle_ttl."""
         self.info = cast(types.Claim, self._transport.call("POST", self._path + "/touch")[1])
+        return self.info
+
+    def extend(self, by: float) -> types.Claim:
+        """Move the end of its lifetime by this number of seconds. Each call moves it
+        again, so it is not repeated when the connection breaks."""
+        self.info = cast(types.Claim, self._transport.call("POST", self._path + "/extend", {"by": duration(by)}, retry=False)[1])
         return self.info
 
     def release(self, discard: bool = False) -> types.Claim:

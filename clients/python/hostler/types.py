@@ -64,6 +64,9 @@ class Claim(_Claim, total=False):
     activity_tool: str
     activity_at: str
     idle_expires_at: str
+    expires_at: str
+    labels: Dict[str, str]
+    parameters: Dict[str, str]
     released_at: str
 
 

@@ -73,6 +73,13 @@ export class Claim implements AsyncDisposable {
     return (this.info = (await this.#transport.call("POST /v1/claims/{id}/touch", { path: { id: this.id } }, options)).value);
   }
 
+  /** Move the end of its lifetime by this number of milliseconds. Each request moves it
+   * again, so it is not repeated when the connection breaks. */
+  async extend(by: number, options?: CallOptions): Promise<api.Claim> {
+    const given = { path: { id: this.id }, body: { by: duration(by) } };
+    return (this.info = (await this.#transport.call("POST /v1/claims/{id}/extend", given, { ...options, repeat: false })).value);
+  }
+
   /** End it. If the tenant's state cannot be kept, this is an error with code
    * sync_failed, and can be called again; with discard the state is given up. */
   async release(options: CallOptions & { discard?: boolean } = {}): Promise<api.Claim> {

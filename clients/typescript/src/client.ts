@@ -22,6 +22,22 @@ export interface ClientOptions {
   backoff?: (failures: number) => number;
 }
 
+/** What a claim may have. */
+export interface ClaimOptions {
+  /** Milliseconds to wait for a container when none is free. */
+  wait?: number;
+  /** Milliseconds between two touches in the background; 0 is never. */
+  touchEvery?: number;
+  /** For filters. */
+  labels?: Record<string, string>;
+  /** Of the workload, for its hooks. */
+  parameters?: Record<string, string>;
+  /** Of the main process. */
+  environment?: Record<string, string>;
+  /** Milliseconds that the claim lasts since it is active. Default: until it is released. */
+  expiresIn?: number;
+}
+
 /**
  * A client of one server. The key is sent to this server only: no redirect is
  * followed.
@@ -43,9 +59,13 @@ export class Client {
   /** A container for a tenant, when it is ready. If the tenant holds one already, this
    * is it, with created false. wait is how long to wait for a container when none is
    * free. It is touched in the background, every touchEvery milliseconds; 0 is never. */
-  async claim(workload: string, tenant: string, options: CallOptions & { wait?: number; touchEvery?: number } = {}): Promise<Claim> {
-    const { wait, touchEvery = TOUCH_EVERY, signal } = options;
-    const body = { workload, tenant, ...(wait === undefined ? {} : { wait: duration(wait) }) };
+  async claim(workload: string, tenant: string, options: CallOptions & ClaimOptions = {}): Promise<Claim> {
+    const { wait, touchEvery = TOUCH_EVERY, signal, labels, parameters, environment, expiresIn } = options;
+    const body = {
+      workload, tenant, labels, parameters, environment,
+      ...(wait === undefined ? {} : { wait: duration(wait) }),
+      ...(expiresIn === undefined ? {} : { expires_in: duration(expiresIn) }),
+    };
     const how = { signal, timeout: HOOKS_TIMEOUT + (wait ?? POOL_WAIT) };
     const { status, value } = await this.#transport.call("POST /v1/claims", { path: {}, body }, how);
     return touched(new Claim(this.#transport, value, status === 201), touchEvery);

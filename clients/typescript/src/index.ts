@@ -1,6 +1,6 @@
 /** A client of Hostler: claims of warm containers, and what can be done in them. */
 export { Claim, type CommandOptions, type StartOptions, type WaitOptions } from "./claim.js";
-export { Client, type ClientOptions } from "./client.js";
+export { type ClaimOptions, Client, type ClientOptions } from "./client.js";
 export { type Chunk, Command } from "./command.js";
 export type { Content } from "./content.js";
 export { HostlerError } from "./errors.js";

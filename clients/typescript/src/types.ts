@@ -141,6 +141,8 @@ export interface Claim {
   created_at: string;
   discard?: boolean;
   endpoint: Endpoint;
+  /** When its lifetime ends and it is released, whatever its use. */
+  expires_at?: string;
   /** When its release first failed for this reason. */
   failed_at?: string;
   /** Why its release fails: tenant (the files in the container are unreadable or too large), sink, stale (a later claim of the tenant has uploaded its state), or version (only an older server can read the container). */
@@ -153,6 +155,9 @@ export interface Claim {
   id: string;
   /** When it is released unless the tenant touches it or changes its files, where the pool has a claim_idle_ttl. */
   idle_expires_at?: string;
+  labels?: Record<string, string>;
+  /** Those of the request, and defaults. ••• stands for a secret. */
+  parameters?: Record<string, string>;
   reason?: string;
   /** When it was released or failed. */
   released_at?: string;
@@ -205,6 +210,13 @@ export interface ClaimCommands {
   items: Array<ClaimCommand>;
 }
 
+export interface ClaimExtendedData {
+  /** By how many milliseconds the end was moved. */
+  by_ms?: number;
+  /** When the lifetime ends since then. */
+  expires_at?: string;
+}
+
 export interface ClaimReleaseFailedData {
   error?: string;
   /** Consecutive failures with this reason. */
@@ -231,6 +243,14 @@ export interface ClaimReleasingData {
 }
 
 export interface ClaimRequest {
+  /** Of the main process, over the workload's: at most 64 variables and 32 KiB. Hooks do not get it. */
+  environment?: Record<string, string>;
+  /** How long the claim lasts since it is active, whatever its use: 1s to 720h. Default: until it is released. */
+  expires_in?: string | number;
+  /** For filters of claims and events, at most 16. They do not change. */
+  labels?: Record<string, string>;
+  /** Those that the workload declares, for its hooks. */
+  parameters?: Record<string, string>;
   /** The tenant's name, by default that of the credential; a repeated request for the same tenant returns the same claim. */
   tenant?: string;
   /** How long to wait for a container, at most 5m. Default: not at all when every container is in use, and up to 2m for one that is being created. */
@@ -586,6 +606,11 @@ export interface ExecStartedData {
   program?: string;
   /** Whether it has a terminal. */
   terminal?: boolean;
+}
+
+export interface ExtendRequest {
+  /** By how long: 1s to 720h. The claim then ends at most 720h from now. */
+  by: string | number;
 }
 
 export interface FileInfo {
@@ -992,7 +1017,7 @@ export interface Problem {
   /** The claim that failed, or could not be released. */
   claim?: string;
   /** The kind of error, for programs. */
-  code: "attached_elsewhere" | "binding_not_found" | "claim_aborted" | "claim_exists" | "claim_not_active" | "claim_not_found" | "claim_releasing" | "command_not_found" | "command_not_started" | "conflict" | "container_in_use" | "container_not_found" | "credential_in_file" | "delivery_not_found" | "denied_by_hook" | "engine_unavailable" | "event_hook_not_found" | "event_removed" | "file_changed" | "file_denied" | "file_failed" | "file_not_found" | "first_credential" | "forbidden" | "hook_failed" | "image_unavailable" | "internal" | "invalid_request" | "invalid_workload" | "key_exists" | "key_not_found" | "memory_full" | "memory_not_found" | "memory_not_shared" | "method_not_allowed" | "no_port_domain" | "no_space" | "not_a_file" | "not_directory" | "not_empty" | "not_found" | "not_ready" | "not_supported" | "output_lost" | "path_outside" | "payload_too_large" | "pool_exhausted" | "pool_not_ready" | "port_failed" | "port_refused" | "quota_exceeded" | "quota_not_found" | "range_not_satisfiable" | "rate_limited" | "read_only" | "request_timeout" | "run_not_found" | "snapshot_not_found" | "start_failed" | "storage_unavailable" | "sync_failed" | "sync_not_configured" | "timeout" | "too_many_commands" | "too_many_connections" | "too_many_requests" | "too_many_waits" | "unauthorized" | "unhealthy" | "unsupported_media_type" | "version_conflict" | "wait_exists" | "wait_not_found" | "workload_not_found" | "wrong_version" | (string & {});
+  code: "attached_elsewhere" | "binding_not_found" | "claim_aborted" | "claim_exists" | "claim_not_active" | "claim_not_found" | "claim_releasing" | "command_not_found" | "command_not_started" | "conflict" | "container_in_use" | "container_not_found" | "credential_in_file" | "delivery_not_found" | "denied_by_hook" | "engine_unavailable" | "event_hook_not_found" | "event_removed" | "file_changed" | "file_denied" | "file_failed" | "file_not_found" | "first_credential" | "forbidden" | "hook_failed" | "image_unavailable" | "internal" | "invalid_request" | "invalid_workload" | "key_exists" | "key_not_found" | "memory_full" | "memory_not_found" | "memory_not_shared" | "method_not_allowed" | "no_port_domain" | "no_space" | "not_a_file" | "not_configured" | "not_directory" | "not_empty" | "not_found" | "not_ready" | "not_supported" | "output_lost" | "path_outside" | "payload_too_large" | "pool_exhausted" | "pool_not_ready" | "port_failed" | "port_refused" | "quota_exceeded" | "quota_not_found" | "range_not_satisfiable" | "rate_limited" | "read_only" | "request_timeout" | "run_not_found" | "snapshot_not_found" | "start_failed" | "storage_unavailable" | "sync_failed" | "sync_not_configured" | "timeout" | "too_many_commands" | "too_many_connections" | "too_many_requests" | "too_many_waits" | "unauthorized" | "unhealthy" | "unsupported_media_type" | "version_conflict" | "wait_exists" | "wait_not_found" | "workload_not_found" | "wrong_version" | (string & {});
   /** Of quota_exceeded: what is used. */
   current?: number;
   /** Of version_conflict: the version that the value has; 0 when there is none. */
@@ -1563,7 +1588,7 @@ export interface Operations {
   /** List claims */
   "GET /v1/claims": {
     path: Record<never, never>;
-    query: { limit?: number; after?: string; workload?: string; tenant?: string; container?: string; state?: Array<string> | null };
+    query: { limit?: number; after?: string; workload?: string; tenant?: string; container?: string; label?: Array<string> | null; state?: Array<string> | null };
     body: undefined;
     answer: PageClaim;
   };
@@ -1664,6 +1689,13 @@ export interface Operations {
     query: Record<never, never>;
     body: SignalCommandInBody;
     answer: undefined;
+  };
+  /** Extend a claim's lifetime */
+  "POST /v1/claims/{id}/extend": {
+    path: { id: string };
+    query: Record<never, never>;
+    body: ExtendRequest;
+    answer: Claim;
   };
   /** Remove a file or directory */
   "DELETE /v1/claims/{id}/files/{path}": {
@@ -1885,7 +1917,7 @@ export interface Operations {
   /** Read or follow the activity log */
   "GET /v1/events": {
     path: Record<never, never>;
-    query: { after?: string; since?: string; type?: Array<string> | null; workload?: string; container?: string; tenant?: string; claim?: string; point?: string; actor?: string; min_priority?: number; untrusted?: "true" | "false"; limit?: number; follow?: boolean };
+    query: { after?: string; since?: string; type?: Array<string> | null; workload?: string; container?: string; tenant?: string; claim?: string; point?: string; actor?: string; label?: Array<string> | null; min_priority?: number; untrusted?: "true" | "false"; limit?: number; follow?: boolean };
     body: undefined;
     answer: EventPage;
   };
@@ -1899,7 +1931,7 @@ export interface Operations {
   /** Follow the activity log */
   "GET /v1/events/stream": {
     path: Record<never, never>;
-    query: { after?: string; since?: string; type?: Array<string> | null; workload?: string; container?: string; tenant?: string; claim?: string; point?: string; actor?: string; min_priority?: number; untrusted?: "true" | "false" };
+    query: { after?: string; since?: string; type?: Array<string> | null; workload?: string; container?: string; tenant?: string; claim?: string; point?: string; actor?: string; label?: Array<string> | null; min_priority?: number; untrusted?: "true" | "false" };
     body: undefined;
     answer: FollowedEvent;
   };

@@ -1,0 +1,134 @@
+package workload
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+
+	"gopkg.in/yaml.v3"
+)
+
+// parameterFile describes a parameter.
+type parameterFile struct {
+	Description string  `yaml:"description" pattern:"^[^\\x00-\\x1f\\x7f]{1,500}$" hint:"1 to 500 characters on one line" doc:"For people: errors of claims quote it."`
+	Pattern     string  `yaml:"pattern" doc:"A regular expression (RE2) that the whole value must match. Default: any text."`
+	Default     *string `yaml:"default" doc:"The value of a claim that omits it. Without one it is then not set."`
+	Required    bool    `yaml:"required" default:"false" doc:"Every claim must give it."`
+	Secret      bool    `yaml:"secret" default:"false" doc:"It is stored encrypted and never shown. Its values have at least 8 bytes."`
+	MaxLength   int     `yaml:"max_length" default:"4096" min:"1" max:"4096" doc:"The max length of a value in bytes."`
+}
+
+// parameterMap has the parameters of a workload by name.
+type parameterMap map[string]parameterFile
+
+const (
+	parameterPattern = "^[a-z][a-z0-9_]{0,62}$"
+	parameterHint    = "lower-case letters, digits and _, beginning with a letter, at most 63"
+	// maxParameterPattern bounds a pattern in bytes.
+	maxParameterPattern = 1024
+)
+
+var parameterRegexp = regexp.MustCompile(parameterPattern)
+
+func (v *parameterMap) read(d *decoder, n *yaml.Node, at string, _ rule) {
+	if n.Kind != yaml.MappingNode {
+		d.addError(n, at, "is "+kindOf(n)+", not a mapping", "write names with {pattern: …, default: …}")
+		return
+	}
+	*v = parameterMap{}
+	for _, p := range pairs(n) {
+		child := keyOf(at, p.key.Value)
+		if !parameterRegexp.MatchString(p.key.Value) {
+			d.addError(p.key, child, fmt.Sprintf("%q is not the name of a parameter", truncate(p.key.Value)), "write "+parameterHint)
+			continue
+		}
+		var f parameterFile
+		d.read(p.value, child, reflect.ValueOf(&f).Elem(), rule{})
+		d.checkParameter(f, child)
+		(*v)[p.key.Value] = f
+	}
+	if len(*v) > MaxParameters {
+		d.addError(n, at, fmt.Sprintf("has %d parameters, more than %d", len(*v), MaxParameters), "remove some")
+	}
+}
+
+// checkParameter checks what depends on several keys of a parameter.
+func (d *decoder) checkParameter(f parameterFile, at string) {
+	if len(f.Pattern) > maxParameterPattern {
+		d.addErrorAt(at+".pattern", fmt.Sprintf("is %d bytes long, more than %d", len(f.Pattern), maxParameterPattern), "shorten it")
+	} else if _, err := regexp.Compile(f.Pattern); err != nil {
+		d.addErrorAt(at+".pattern", "is not a regular expression: "+truncate(err.Error()), "write one of RE2, which has no back references and no lookaround")
+	}
+	if f.Secret && f.MaxLength < MinSecretParameter {
+		d.addErrorAt(at+".max_length", fmt.Sprintf("is %d, and the value of a secret has at least %d bytes", f.MaxLength, MinSecretParameter), "raise it")
+	}
+	if f.Default == nil {
+		return
+	}
+	switch {
+	case f.Secret:
+		d.addErrorAt(at+".default", "is a secret in the file", "remove it: only claims give secrets")
+	case f.Required:
+		d.addErrorAt(at+".default", "is never used, because required is true", "keep one of them")
+	case !d.invalid[at+".pattern"] && !d.invalid[at+".max_length"] && !d.invalid[at]:
+		if problem := f.parameter().check(*f.Default); problem != "" {
+			d.addErrorAt(at+".default", problem, "choose another default")
+		}
+	}
+}
+
+func (v *parameterMap) schema(g *generator, _ rule) schema {
+	return schema{
+		"type": "object", "maxProperties": MaxParameters, "propertyNames": schema{"pattern": parameterPattern},
+		"additionalProperties": g.schemaOf(reflect.TypeFor[parameterFile](), rule{}),
+	}
+}
+
+// parameters returns the parameters of the workload.
+func (v parameterMap) parameters() map[string]Parameter {
+	if len(v) == 0 {
+		return nil
+	}
+	all := make(map[string]Parameter, len(v))
+	for name, f := range v {
+		all[name] = f.parameter()
+	}
+	return all
+}
+
+// parameter returns the parameter of a valid file.
+func (f parameterFile) parameter() Parameter {
+	p := Parameter{Description: f.Description, Default: f.Default, Required: f.Required, Secret: f.Secret, MaxLength: f.MaxLength}
+	if f.Pattern != "" {
+		p.Pattern = regexp.MustCompile(anchored(f.Pattern))
+	}
+	return p
+}
+
+// checkKeyFile rejects the file of the key of secret parameters as that of a
+// credential.
+func (d *decoder) checkKeyFile(name, at string) {
+	if name == ParametersKey {
+		d.addErrorAt(at, "is the key of secret parameters", "name another file")
+	}
+}
+
+// checkParameterNames rejects secrets, captures and variables of the environment
+// that have the name of the variable of a parameter: one of the two could not be
+// used.
+func (d *decoder) checkParameterNames(s variableScope) {
+	reject := func(name, at string) {
+		if p, ok := parameterOf(s.parameters, name); ok {
+			d.addErrorAt(at, fmt.Sprintf("%q is the variable of parameter %s", truncate(name), p), "choose another name")
+		}
+	}
+	for _, name := range sortedKeys(s.environment) {
+		reject(name, keyOf("environment", name))
+	}
+	for _, name := range sortedKeys(s.secrets) {
+		reject(name, keyOf("secrets", name))
+	}
+	for _, name := range sortedKeys(s.captured) {
+		reject(name, s.captured[name])
+	}
+}
