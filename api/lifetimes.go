@@ -12,7 +12,7 @@ import (
 
 // ExtendRequest moves the end of a claim's lifetime.
 type ExtendRequest struct {
-	By Duration `json:"by" doc:"By how long: 1s to 720h. The claim then ends at most 720h from now."`
+	By Duration `json:"by" required:"true" doc:"By how long: 1s to 720h. The claim then ends at most 720h from now."`
 }
 
 type extendIn struct {
