@@ -128,7 +128,7 @@ func (a *API) asPrincipal(r *http.Request, p *auth.Principal) (_ *http.Request, 
 	actor := actorOf(r, p)
 	markActor(r.Context(), actor)
 	ctx := auth.WithPrincipal(activity.WithActor(r.Context(), actor), p)
-	if p == nil || a.o.Auth == nil {
+	if p == nil || a.o.Auth == nil || p.Actor == linkActor { // a link is no credential of the Authenticator's: it ends by itself
 		return r.WithContext(ctx), func() {}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/hostler/hostler/auth"
 )
 
 // PortDomain is a domain whose hosts are ports of claims. The zero value is none.
@@ -160,7 +162,7 @@ type LinkRequest struct {
 // Link is a link to a port.
 type Link struct {
 	URL       string    `json:"url" doc:"Who has it can use the port: it is a secret."`
-	ExpiresAt time.Time `json:"expires_at" doc:"When it expires. It ends before that with its claim."`
+	ExpiresAt time.Time `json:"expires_at" doc:"When it expires: at the latest with the credential that made it. It ends before that with its claim."`
 }
 
 type linkIn struct {
@@ -185,7 +187,12 @@ func (a *API) createLink(ctx context.Context, in *linkIn) (*struct{ Body Link },
 		return nil, newProblem(ctx, NoPortDomain, "links need a domain of their own, apart from the API's origin: "+
 			"start the server with --port-domain, or use hostler port-forward")
 	}
-	expires := time.Now().Add(ttl).Truncate(time.Second)
+	expires := time.Now().Add(ttl)
+	// A token of minutes is not exchanged for a link of hours.
+	if p := auth.From(ctx); p != nil && !p.Expires.IsZero() && p.Expires.Before(expires) {
+		expires = p.Expires
+	}
+	expires = expires.Truncate(time.Second)
 	target := url.URL{
 		Scheme: d.scheme, Host: strconv.Itoa(in.Port) + "-" + in.ID + "." + d.host, Path: "/",
 		RawQuery: linkParameter + "=" + d.sign(in.ID, in.Port, expires.Unix()),

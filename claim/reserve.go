@@ -66,6 +66,9 @@ func (a *acquisition) findContainer(ctx context.Context) error {
 			return a.waitTimedOut(ctx)
 		case <-waiter.Ready():
 		}
+		if err := ctx.Err(); err != nil { // both were ready
+			return err
+		}
 		if !waiter.IsFirst() {
 			continue
 		}
@@ -155,13 +158,13 @@ func (a *acquisition) refresh(ctx context.Context) error {
 }
 
 // waitCanceled returns the error of a canceled wait: errCallerCanceled, or the
-// cause when the claim was released.
+// cause when the claim was released. Whatever ended the caller, as the end of its
+// credential, is the end of no other caller.
 func (a *acquisition) waitCanceled(ctx context.Context) error {
-	cause := context.Cause(ctx)
-	if errors.Is(cause, context.Canceled) || errors.Is(cause, context.DeadlineExceeded) {
-		return fmt.Errorf("%w: %w", errCallerCanceled, cause)
+	if cause := a.workEnded(); cause != nil {
+		return cause
 	}
-	return cause
+	return fmt.Errorf("%w: %w", errCallerCanceled, context.Cause(ctx))
 }
 
 // failFast returns an error when further waiting cannot succeed: for a caller

@@ -39,6 +39,7 @@ type acquisition struct {
 	latest    snapshot.Snapshot // the tenant's current snapshot, set by compare
 	hooks     runner.Outcome    // of post_claim
 	endWork   func()            // of pools.BeginClaim, once it was called
+	workEnded func() error      // why the work ended; nil while it has not
 }
 
 // acquire runs a claim. Until a container is reserved it ends with ctx, the
@@ -53,6 +54,7 @@ func (s *Service) acquire(ctx, workCtx context.Context, id string, r Request, w 
 	a := &acquisition{
 		Service: s, flow: flow.New(waitCtx, workCtx, "claim"), request: r, current: w, record: record,
 		claim: Claim{ID: id, Workload: r.Workload, Tenant: r.Tenant}, terms: s.termsOf(id, r, w),
+		workEnded: func() error { return context.Cause(workCtx) },
 	}
 	defer a.finishWork()
 	err := a.prepare()

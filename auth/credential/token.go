@@ -32,7 +32,7 @@ var ErrForbidden = fmt.Errorf("%w: the credential may not make this token", ErrI
 // it.
 type token struct {
 	ID    string    `json:"id"`
-	Maker string    `json:"maker"` // its name
+	Maker string    `json:"maker"` // a key's name, which is like no actor's, or another one's actor
 	Kind  makerKind `json:"kind"`
 	// Proofs are digests of the maker's key, or of the bindings that permit the token.
 	Proofs    []string           `json:"proofs,omitempty"`
@@ -227,10 +227,10 @@ func (s *Service) prove(i *issued, maker *auth.Principal) error {
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	i.Maker = maker.Name
+	i.Maker = maker.Actor
 	switch origin := originOf(maker).(type) {
 	case *entry:
-		i.Kind, i.Proofs = keyMaker, []string{keyProof(s.proofKey, origin)}
+		i.Maker, i.Kind, i.Proofs = maker.Name, keyMaker, []string{keyProof(s.proofKey, origin)}
 	case *subject:
 		i.Kind = subjectMaker
 		s.memory.all(func(b *binding) {
