@@ -33,6 +33,7 @@ var ErrForbidden = fmt.Errorf("%w: the credential may not make this token", ErrI
 type token struct {
 	ID    string    `json:"id"`
 	Maker string    `json:"maker"` // its name
+	Actor string    `json:"actor"` // and as events have it: two makers may have one name
 	Kind  makerKind `json:"kind"`
 	// Proofs are digests of the maker's key, or of the bindings that permit the token.
 	Proofs    []string           `json:"proofs,omitempty"`
@@ -60,7 +61,7 @@ type issued struct {
 // principal returns the principal of a token.
 func (i *issued) principal() *auth.Principal {
 	return &auth.Principal{
-		Actor:   "token:" + i.Maker + "#" + i.Tenant,
+		Actor:   "token:" + i.Actor + "#" + i.Tenant,
 		Name:    i.Maker + "#" + i.Tenant,
 		Grants:  []auth.Grant{{Role: auth.Tenant, Tenants: []activity.Pattern{activity.Exactly(i.Tenant)}, Workloads: i.Workloads, Claim: i.Claim}},
 		Expires: time.UnixMilli(i.Expires).UTC(),
@@ -227,7 +228,7 @@ func (s *Service) prove(i *issued, maker *auth.Principal) error {
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	i.Maker = maker.Name
+	i.Maker, i.Actor = maker.Name, maker.Actor
 	switch origin := originOf(maker).(type) {
 	case *entry:
 		i.Kind, i.Proofs = keyMaker, []string{keyProof(s.proofKey, origin)}
