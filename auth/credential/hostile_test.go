@@ -98,3 +98,29 @@ func TestKeyFileOfAnotherKind(t *testing.T) {
 		stop()
 	})
 }
+
+// A server that has no credential, and cannot know whether another one has made the
+// first, is not open: nor to the tokens that its clients made.
+func TestOpenServerWithoutItsDatabase(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := openDatabase(t)
+		cut := &database{DB: db.DB}
+		a, b := newService(t, credential.Options{Store: db}), newService(t, credential.Options{Store: cut})
+		run(t, b)
+		token := mustToken(t, b, auth.WithoutCredentials(), credential.NewToken{Tenant: "acme"})
+		mustBe(t, b, token)
+		cut.isDown.Store(true)
+		mustKey(t, a, "op", operator)
+		pass(3 * time.Second)
+		require.False(t, b.IsOpen())
+		_, err := b.Authenticate(t.Context(), auth.Request{})
+		require.ErrorIs(t, err, auth.ErrUnavailable)
+		refused(t, b, token, auth.ErrUnavailable)
+		cut.isDown.Store(false)
+		pass(2 * time.Second)
+		require.False(t, b.IsOpen())
+		refused(t, b, token, auth.ErrInvalidCredential)
+		_, err = b.Authenticate(t.Context(), auth.Request{})
+		require.ErrorIs(t, err, auth.ErrNoCredential)
+	})
+}

@@ -106,7 +106,8 @@ func (i *issued) makerGrants(m *memory, now time.Time) (grants []auth.Grant, use
 			}
 		})
 	case userMaker, localMaker:
-		if (user{isLocal: i.Kind == localMaker}).check(m, now) == nil {
+		usesDatabase = i.Kind == localMaker
+		if (user{isLocal: usesDatabase}).check(m, now) == nil {
 			grants = []auth.Grant{{Role: auth.Operator}}
 		}
 	}
