@@ -3,6 +3,7 @@ package credential_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -123,4 +124,14 @@ func TestOpenServerWithoutItsDatabase(t *testing.T) {
 		_, err = b.Authenticate(t.Context(), auth.Request{})
 		require.ErrorIs(t, err, auth.ErrNoCredential)
 	})
+}
+
+// A hash of another length, in a database that is damaged, is an error: none is the
+// hash of something else.
+func TestDamagedHash(t *testing.T) {
+	whole := strings.Repeat("ab", 32)
+	require.NoError(t, credential.ParseHash(whole))
+	for _, text := range []string{"", "ab", whole[:62], whole + "ab", "zz" + whole[2:]} {
+		require.Error(t, credential.ParseHash(text), text)
+	}
 }
