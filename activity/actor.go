@@ -10,7 +10,8 @@ const System = "system"
 
 // Actor is who causes a change.
 type Actor struct {
-	// Name is key:NAME, token:MAKER#TENANT, oidc:ISSUER#SUBJECT, cert:NAME, unix:UID,
+	// Name is key:NAME, token:ACTOR#TENANT with the actor who made the token,
+	// oidc:ISSUER#SUBJECT, cert:NAME, unix:UID,
 	// claim:ID for a program in a container, link for a link to a port, local for a
 	// client of a server without credentials, or System.
 	Name    string

@@ -122,6 +122,15 @@ func actorOf(r *http.Request, p *auth.Principal) activity.Actor {
 	return actor
 }
 
+// loggedName returns who sent a request, for the log: the name of a key, and the actor
+// of any other credential, whose holder may have the name of a key.
+func loggedName(p *auth.Principal) string {
+	if p == nil {
+		return ""
+	}
+	return strings.TrimPrefix(p.Actor, "key:")
+}
+
 // asPrincipal returns the request as one of the principal. It ends, with the cause,
 // when the credential does; release it when it is over.
 func (a *API) asPrincipal(r *http.Request, p *auth.Principal) (_ *http.Request, release func()) {

@@ -61,9 +61,7 @@ func (a *API) middleware(mux *http.ServeMux) http.Handler {
 			p, refused := a.authenticate(r)
 			r, release := a.asPrincipal(r, p)
 			defer release()
-			if p != nil {
-				principal = p.Name
-			}
+			principal = loggedName(p)
 			if refused == nil {
 				refused = a.limitRequests(r.Context(), p, "")
 			}

@@ -175,12 +175,7 @@ type portAccess struct {
 }
 
 // name returns the name of who sent the request, for the log.
-func (by portAccess) name() string {
-	if by.principal == nil {
-		return ""
-	}
-	return by.principal.Name
-}
+func (by portAccess) name() string { return loggedName(by.principal) }
 
 // authenticateAtPort returns who sent the request: the holder of a credential, or on
 // a host of its own also that of a link.

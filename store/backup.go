@@ -95,6 +95,9 @@ func restore(ctx context.Context, from, path string) (replaced string, err error
 		return "", err
 	}
 	if _, err := os.Stat(path); err == nil {
+		if err := keepGeneration(ctx, path, fresh); err != nil {
+			return "", errors.Join(err, os.Remove(fresh))
+		}
 		replaced = path + ".replaced-" + now
 		if err := moveAside(ctx, path, replaced); err != nil {
 			return "", errors.Join(err, os.Remove(fresh))

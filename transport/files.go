@@ -8,9 +8,10 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"time"
+
+	"github.com/hostler/hostler/internal/regular"
 )
 
 // maxFile bounds a file of certificates or a key in bytes.
@@ -50,7 +51,7 @@ func (f *followed[T]) read() (value T, isNew bool, err error) {
 	hash := sha256.New()
 	texts := make([][]byte, len(f.paths))
 	for i, path := range f.paths {
-		if texts[i], err = readFile(path); err != nil {
+		if texts[i], err = regular.Read(os.OpenFile, path, maxFile); err != nil {
 			break
 		}
 		text := sha256.Sum256(texts[i])
@@ -75,23 +76,6 @@ func (f *followed[T]) read() (value T, isNew bool, err error) {
 	}
 	f.problem = ""
 	return value, true, nil
-}
-
-// readFile reads a file of bounded size.
-func readFile(path string) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, maxFile+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(text) > maxFile {
-		return nil, fmt.Errorf("%s has more than %d bytes", path, maxFile)
-	}
-	return text, nil
 }
 
 // parsePair returns the certificate of a server from its two files.

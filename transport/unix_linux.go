@@ -62,7 +62,7 @@ func ListenUnix(path string) (_ *UnixListener, err error) {
 	return &UnixListener{UnixListener: listener, path: path, lock: lock}, nil
 }
 
-// checkDirectory refuses a directory in which any user could put a socket of their
+// checkDirectory refuses a directory in which another user could put a socket of their
 // own, to which clients would then send their keys.
 func checkDirectory(dir string) error {
 	info, err := os.Stat(dir)
@@ -71,6 +71,10 @@ func checkDirectory(dir string) error {
 	}
 	if info.Mode().Perm()&0o002 != 0 {
 		return fmt.Errorf("every user can write to %s: choose a directory that only the server can write to", dir)
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || owner.Uid != 0 && owner.Uid != uint32(os.Geteuid()) { //nolint:gosec // a uid has 32 bits
+		return fmt.Errorf("%s belongs to another user: choose a directory of the server's user or of root", dir)
 	}
 	return nil
 }

@@ -1,13 +1,13 @@
 // Package attempts limits invalid credentials by the address that sends them.
 //
 // It promises that an address which has sent too many gets auth.TooManyError for the
-// next ones, for a time that doubles; that a key which is known stays accepted from
-// it, because others may share the address; and that its table has a bound, however
-// many addresses there are. No request waits.
+// next ones, for a time that doubles; that what is valid stays accepted from it,
+// because others may share the address; and that its table has a bound, however many
+// addresses there are. No request waits.
 //
 // Guessing a key is infeasible with or without a limit: keys are long. The limit
 // bounds what guesses cost: the events and log lines that others write of them, and
-// the signatures and the issuers' keys that tokens need. Package auth/attempts
+// the signatures and the issuers' keys that tokens need at once. Package auth/attempts
 // therefore limits failures, never the lookup of a key. Which credentials are valid
 // is left to the Authenticator that it decorates.
 package attempts

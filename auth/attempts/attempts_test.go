@@ -255,26 +255,6 @@ func (v *verifier) Verify(_ context.Context, token string) (auth.Subject, error)
 	return auth.Subject{Name: token}, nil
 }
 
-// A limited address causes no verification, but of tokens that were accepted before.
-func TestTokensOfALimitedAddress(t *testing.T) {
-	t.Parallel()
-	inner := &verifier{}
-	l := newLimiter(t, attempts.NewVerifier(inner))
-	require.NoError(t, l.send("192.0.2.1", "good.a.b"))
-	for range 10 {
-		require.ErrorIs(t, l.send("192.0.2.1", "bad-.a.b"), auth.ErrInvalidCredential)
-	}
-	require.Equal(t, 11, inner.verified)
-	for range 5 {
-		require.ErrorAs(t, l.send("192.0.2.1", "bad-.a.b"), new(*auth.TooManyError))
-		require.ErrorAs(t, l.send("192.0.2.1", "good.c.d"), new(*auth.TooManyError))
-	}
-	require.Equal(t, 11, inner.verified)
-	require.NoError(t, l.send("192.0.2.1", "good.a.b"))
-	require.NoError(t, l.send("192.0.2.2", "good.c.d"), "another address")
-	require.NoError(t, l.send("192.0.2.1", "good.c.d"), "accepted from another address")
-}
-
 // Tokens that were accepted are remembered up to a bound, those in use the longest.
 func TestKnownTokensAreBounded(t *testing.T) {
 	t.Parallel()

@@ -10,15 +10,21 @@ import (
 	"github.com/hostler/hostler/auth"
 )
 
-// maxKnownTokens bounds the tokens of each of two generations in a Verifier.
-const maxKnownTokens = 5000
+const (
+	// maxKnownTokens bounds the tokens of each of two generations in a Verifier.
+	maxKnownTokens = 5000
+	// maxLimited bounds the verifications at once for addresses that are limited.
+	maxLimited = 8
+)
 
 // Verifier verifies tokens for an Authenticator that a Limiter decorates. A token
-// costs a signature, and perhaps a request to its issuer. For an address that is
-// limited it is not verified, unless it was accepted before: then it is that of a
-// client which shares the address.
+// costs a signature, and perhaps a request to its issuer. Of the addresses that are
+// limited, few are verified at once, and none waits for that: so they take no more
+// than these, and a new token of a client that shares the address is accepted. One
+// that was accepted before is verified in any case.
 type Verifier struct {
-	inner auth.TokenVerifier
+	inner   auth.TokenVerifier
+	limited chan struct{} // has an element for each verification of a limited address
 
 	// mu guards what follows: hashes of tokens that were accepted.
 	mu         sync.Mutex
@@ -29,7 +35,7 @@ var _ auth.TokenVerifier = (*Verifier)(nil)
 
 // NewVerifier returns a Verifier of the tokens that inner accepts.
 func NewVerifier(inner auth.TokenVerifier) *Verifier {
-	return &Verifier{inner: inner, young: map[[sha256.Size]byte]struct{}{}}
+	return &Verifier{inner: inner, limited: make(chan struct{}, maxLimited), young: map[[sha256.Size]byte]struct{}{}}
 }
 
 // Verify implements auth.TokenVerifier. It returns *auth.TooManyError as well.
@@ -39,7 +45,12 @@ func (v *Verifier) Verify(ctx context.Context, token string) (auth.Subject, erro
 	}
 	hash := sha256.Sum256([]byte(token))
 	if wait, ok := ctx.Value(waitKey{}).(time.Duration); ok && !v.isKnown(hash) {
-		return auth.Subject{}, &auth.TooManyError{RetryAfter: wait}
+		select {
+		case v.limited <- struct{}{}:
+			defer func() { <-v.limited }()
+		default:
+			return auth.Subject{}, &auth.TooManyError{RetryAfter: wait}
+		}
 	}
 	subject, err := v.inner.Verify(ctx, token)
 	if err == nil {

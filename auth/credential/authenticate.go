@@ -31,8 +31,9 @@ func originOf(p *auth.Principal) origin {
 }
 
 // IsOpen implements auth.Authenticator. A server that had credentials once is not
-// open again when all of them are gone.
-func (s *Service) IsOpen() bool { return s.open.Load() }
+// open again when all of them are gone, and one that cannot read the database is not:
+// another server may have made the first credential.
+func (s *Service) IsOpen() bool { return s.open.Load() && !s.isStale() }
 
 // Authenticate implements auth.Authenticator. The credential of the header precedes
 // those of the connection.
@@ -142,6 +143,8 @@ func (s *Service) finder(ctx context.Context, r auth.Request) (finder, error) {
 		return func(*memory) *auth.Principal { return p }, nil
 	case r.UID != nil:
 		return subjectFinder(unixSubject(*r.UID))
+	case s.open.Load() && s.isStale():
+		return nil, auth.ErrUnavailable
 	}
 	return nil, auth.ErrNoCredential
 }

@@ -130,26 +130,31 @@ func isPrintable(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsGraphic(r) })
 }
 
-// actorPart returns a subject's name as a part of an actor's. One that is too long,
-// or has characters that do not belong into a log, is cut and gets a digest, so that
-// no two names become one.
+// digestBytes are those of the digest in the part of an actor: none has another one
+// of the same digest, also if its holder chooses the name.
+const digestBytes = 16
+
+// actorPart returns a subject's name as a part of an actor's. One that is too long, or
+// has characters that do not belong into a log or look like others, gets a digest, so
+// that no two names become one or seem to. So does one with the mark of a digest.
 func actorPart(name string) string {
 	clean := strings.Map(func(r rune) rune {
-		if r == '#' || r == utf8.RuneError || !unicode.IsGraphic(r) {
+		if r == '#' || r == '~' || r == utf8.RuneError || !unicode.IsGraphic(r) {
 			return '_'
 		}
 		return r
 	}, name)
-	if clean == name && len(name) <= maxActorPart {
+	isPlain := !strings.ContainsFunc(name, func(r rune) bool { return r > unicode.MaxASCII }) && strings.Join(strings.Fields(name), " ") == name
+	if clean == name && isPlain && len(name) <= maxActorPart {
 		return name
 	}
 	sum := sha256.Sum256([]byte(name))
-	const digest = "~%x"
-	for len(clean) > maxActorPart-13 {
+	clean = strings.Join(strings.Fields(clean), "_")
+	for len(clean) > maxActorPart-1-2*digestBytes {
 		_, size := utf8.DecodeLastRuneInString(clean)
 		clean = clean[:len(clean)-size]
 	}
-	return clean + fmt.Sprintf(digest, sum[:6])
+	return fmt.Sprintf("%s~%x", clean, sum[:digestBytes])
 }
 
 func isRole(r auth.Role) bool { return slices.Contains(auth.Roles(), r) }

@@ -1,7 +1,7 @@
 package credential
 
 import (
-	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"time"
@@ -9,12 +9,18 @@ import (
 	"github.com/hostler/hostler/internal/regular"
 )
 
-// settled is how much older than a read a file's time must be for an unchanged time
-// to mean an unchanged content: clocks of file systems are coarse.
-const settled = 3 * time.Second
+const (
+	// filePollInterval is the time between two looks at a file, and settleTime for how
+	// long a new content must stay the same before it is used: one that is written in
+	// parts, such as a line without its role yet, may permit more than the whole. Both
+	// together are less than the two seconds that a revocation may take.
+	filePollInterval = 500 * time.Millisecond
+	settleTime       = time.Second
+)
 
 // followed is a file whose content is read again when it changes: in place, replaced,
-// or behind a link.
+// or behind a link. It is read at each look: times of modification are the same for
+// two changes within a tick of the clock, and programs that copy files set them.
 type followed struct {
 	what  string // for errors
 	path  string
@@ -22,45 +28,46 @@ type followed struct {
 	// use has the content in use, or returns an error that has no part of a secret.
 	use func(content []byte) error
 
-	info    os.FileInfo // when it was read last; nil if that failed
-	readAt  time.Time
-	content []byte // that was used last, valid or not
-	err     error  // of that
+	used  fingerprint // of the content that was used last, valid or not
+	err   error       // of that
+	next  fingerprint // of a content that has not settled
+	since time.Time   // when next was read first
 }
 
-// read reads the file if it may have changed, and uses its content if that has
-// changed. Its error is that of the content, also if it has not.
+// fingerprint is the hash of a content: the zero value of none. Secrets are not kept.
+type fingerprint [sha256.Size]byte
+
+// read reads the file, and uses its content if that has changed and has settled. Its
+// error is that of the content, also if it has not changed.
 func (f *followed) read() (changed bool, err error) {
-	info, err := os.Stat(f.path)
-	if err != nil {
-		f.info = nil
-		return false, fmt.Errorf("read the %s: %w", f.what, err)
-	}
-	if f.isUnchanged(info) {
-		return false, f.err
-	}
-	now := time.Now()
 	content, err := regular.Read(os.OpenFile, f.path, f.limit)
 	if err != nil {
-		f.info = nil
+		f.next = fingerprint{}
 		return false, fmt.Errorf("read the %s: %w", f.what, err)
 	}
-	isFirst := f.readAt.IsZero()
-	f.info, f.readAt = info, now
-	if !isFirst && bytes.Equal(content, f.content) {
+	isFirst, found := f.used == fingerprint{}, fingerprint(sha256.Sum256(content))
+	if !isFirst && !f.isSettled(found, time.Now()) {
 		return false, f.err
 	}
-	f.content, f.err = content, f.use(content)
-	if f.err != nil {
+	f.used, f.next = found, fingerprint{}
+	if f.err = f.use(content); f.err != nil {
 		f.err = fmt.Errorf("read the %s of %s: %w", f.what, f.path, f.err)
 	}
 	return true, f.err
 }
 
-// isUnchanged reports whether the file is surely the one that was read.
-func (f *followed) isUnchanged(info os.FileInfo) bool {
-	return f.info != nil && os.SameFile(info, f.info) && info.Size() == f.info.Size() &&
-		info.ModTime().Equal(f.info.ModTime()) && f.readAt.Sub(info.ModTime()) > settled
+// isSettled reports whether a content is another one than that in use, and has not
+// changed for some time.
+func (f *followed) isSettled(found fingerprint, now time.Time) bool {
+	switch found {
+	case f.used:
+		f.next = fingerprint{}
+		return false
+	case f.next:
+		return now.Sub(f.since) >= settleTime
+	}
+	f.next, f.since = found, now
+	return false
 }
 
 // follow reads a file again. What it had last stays in use if it is gone or invalid.

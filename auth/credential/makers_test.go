@@ -39,5 +39,5 @@ func TestTokensOfMakersWithOneName(t *testing.T) {
 		actors[p.Actor] = true
 		require.Equal(t, maker.Actor, quota.KeyOf(p.Actor))
 	}
-	require.True(t, actors["token:1001#acme"], "of the key")
+	require.True(t, actors["token:key:1001#acme"], "of the key")
 }

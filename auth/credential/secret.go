@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"hash/crc32"
 	"math/big"
 	"strings"
@@ -56,6 +57,9 @@ func (h hash) String() string { return hex.EncodeToString(h[:]) }
 
 // parseHash reads what String returned.
 func parseHash(text string) (h hash, err error) {
+	if len(text) != hex.EncodedLen(len(h)) {
+		return h, fmt.Errorf("the hash has %d characters", len(text))
+	}
 	_, err = hex.Decode(h[:], []byte(text))
 	return h, err
 }

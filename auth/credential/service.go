@@ -137,7 +137,7 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 	group.Go(func() error { return every(ctx, pollInterval, s.checkExpired) })
 	group.Go(func() error {
-		return every(ctx, pollInterval, func() {
+		return every(ctx, filePollInterval, func() {
 			for _, f := range s.files {
 				s.follow(f)
 			}

@@ -151,7 +151,7 @@ func (u user) check(m *memory, _ time.Time) error {
 	return nil
 }
 
-func (u user) usesDatabase(*memory) bool { return false }
+func (u user) usesDatabase(*memory) bool { return u.isLocal }
 
 // operatorOf returns the principal of root, or of the server's own user.
 func operatorOf(uid uint32) *auth.Principal {

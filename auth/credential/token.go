@@ -32,7 +32,8 @@ var ErrForbidden = fmt.Errorf("%w: the credential may not make this token", ErrI
 // it.
 type token struct {
 	ID    string    `json:"id"`
-	Maker string    `json:"maker"` // a key's name, which is like no actor's, or another one's actor
+	Maker string    `json:"maker"` // its name
+	Actor string    `json:"actor"` // and as events have it: two makers may have one name
 	Kind  makerKind `json:"kind"`
 	// Proofs are digests of the maker's key, or of the bindings that permit the token.
 	Proofs    []string           `json:"proofs,omitempty"`
@@ -60,7 +61,7 @@ type issued struct {
 // principal returns the principal of a token.
 func (i *issued) principal() *auth.Principal {
 	return &auth.Principal{
-		Actor:   "token:" + i.Maker + "#" + i.Tenant,
+		Actor:   "token:" + i.Actor + "#" + i.Tenant,
 		Name:    i.Maker + "#" + i.Tenant,
 		Grants:  []auth.Grant{{Role: auth.Tenant, Tenants: []activity.Pattern{activity.Exactly(i.Tenant)}, Workloads: i.Workloads, Claim: i.Claim}},
 		Expires: time.UnixMilli(i.Expires).UTC(),
@@ -105,7 +106,8 @@ func (i *issued) makerGrants(m *memory, now time.Time) (grants []auth.Grant, use
 			}
 		})
 	case userMaker, localMaker:
-		if (user{isLocal: i.Kind == localMaker}).check(m, now) == nil {
+		usesDatabase = i.Kind == localMaker
+		if (user{isLocal: usesDatabase}).check(m, now) == nil {
 			grants = []auth.Grant{{Role: auth.Operator}}
 		}
 	}
@@ -227,10 +229,10 @@ func (s *Service) prove(i *issued, maker *auth.Principal) error {
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	i.Maker = maker.Actor
+	i.Maker, i.Actor = maker.Name, maker.Actor
 	switch origin := originOf(maker).(type) {
 	case *entry:
-		i.Maker, i.Kind, i.Proofs = maker.Name, keyMaker, []string{keyProof(s.proofKey, origin)}
+		i.Kind, i.Proofs = keyMaker, []string{keyProof(s.proofKey, origin)}
 	case *subject:
 		i.Kind = subjectMaker
 		s.memory.all(func(b *binding) {

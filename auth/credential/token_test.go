@@ -36,7 +36,7 @@ func TestToken(t *testing.T) {
 	require.True(t, strings.HasPrefix(made.Token, "hostlertok_"))
 	require.WithinDuration(t, time.Now().Add(credential.DefaultTokenTTL), made.ExpiresAt, time.Minute)
 	p := mustBe(t, s, made.Token)
-	require.Equal(t, "token:acme#acme", p.Actor)
+	require.Equal(t, "token:key:acme#acme", p.Actor)
 	require.Equal(t, []auth.Grant{{Role: auth.Tenant, Tenants: []activity.Pattern{activity.Exactly("acme")}, Workloads: patterns(t, "web-*", "api")}}, p.Grants)
 	roles := []auth.Role{auth.Tenant}
 	require.True(t, p.May(roles, "acme", "web-1", "clm_1"))

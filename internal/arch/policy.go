@@ -59,7 +59,7 @@ var layers = []layer{
 	{"release/schedule", []string{"runtime", "workload", "pool", "claim", "release", "internal/backoff", "internal/workqueue"}},
 
 	// What accepts connections. It knows how a credential ends.
-	{"transport", []string{"auth"}},
+	{"transport", []string{"auth", "internal/regular"}},
 
 	// What tenants keep. It knows nothing of the rest.
 	{"memory", []string{"internal/jsonvalue"}},

@@ -47,7 +47,7 @@ var parameters = []mutation{
 	{
 		desc: "a request gets the refusal of another", test: "TestConcurrentClaimsWithOtherParameters",
 		file: "claim/service.go",
-		old:  `errors.Is(err, errCallerCanceled) || isRefusal(err) ||`,
+		old:  `isOther || isRefusal(err) ||`,
 		new:  `errors.Is(err, errCallerCanceled) ||`,
 	},
 	{

@@ -115,13 +115,13 @@ var failedCredentials = []mutation{
 		new:  `	if false {`,
 	},
 	{
-		desc: "tokens of a limited address are verified", test: "TestTokensOfALimitedAddress",
+		desc: "all tokens of a limited address are verified at once", test: "TestLimitedAddressesWaitForFewVerifications",
 		file: "auth/attempts/verifier.go",
 		old:  `; ok && !v.isKnown(hash) {`,
 		new:  `; ok && false && !v.isKnown(hash) {`,
 	},
 	{
-		desc: "tokens that were accepted before are refused to a limited address", test: "TestTokensOfALimitedAddress",
+		desc: "tokens that were accepted before are refused to a limited address", test: "TestLimitedAddressesWaitForFewVerifications",
 		file: "auth/attempts/verifier.go",
 		old:  `; ok && !v.isKnown(hash) {`,
 		new:  `; ok {`,
