@@ -21,7 +21,7 @@ type (
 	// TokenCreatedData is the data of TokenCreated.
 	TokenCreatedData struct {
 		ExpiresAt time.Time `json:"expires_at"`
-		Maker     string    `json:"maker" doc:"The name of the key that made it, or the actor of another credential."`
+		Maker     string    `json:"maker" doc:"The name of the credential that made it."`
 		Token     string    `json:"token" doc:"The token's id, which is no secret."`
 	}
 

@@ -21,7 +21,7 @@ func newClaimCmd() *cobra.Command {
 	var wait time.Duration
 	var terms claimFlags
 	cmd := &cobra.Command{
-		Use:   "claim WORKLOAD --tenant TENANT",
+		Use:   "claim WORKLOAD [--tenant TENANT]",
 		Short: "Claim a container for a tenant",
 		Long: `Claim a container of a workload for a tenant, and return when its hooks have
 run. If the tenant already holds a claim, show it and run nothing: its labels,
@@ -29,9 +29,6 @@ environment and lifetime stay, and a parameter with another value is an error.`,
 		Example: "  hostler claim greeter --tenant alice --wait 10s",
 		Args:    cobra.ExactArgs(1),
 		RunE: r.wrapErrors(func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error {
-			if tenant == "" {
-				return usagef(cmd, "name the tenant with --tenant")
-			}
 			o, err := terms.options(cmd, wait)
 			if err != nil {
 				return err
@@ -46,7 +43,7 @@ environment and lifetime stay, and a parameter with another value is an error.`,
 		}),
 		ValidArgsFunction: r.complete(workloadIDs),
 	}
-	cmd.Flags().StringVar(&tenant, "tenant", "", "the tenant that gets the container")
+	cmd.Flags().StringVar(&tenant, "tenant", "", "the tenant that gets the container (default that of the credential)")
 	terms.flags(cmd)
 	cmd.Flags().DurationVar(&wait, "wait", 0, "how long to wait while every container is claimed, 5m at most")
 	r.flags(cmd)

@@ -48,7 +48,7 @@ var parameters = []mutation{
 		desc: "a request gets the refusal of another", test: "TestConcurrentClaimsWithOtherParameters",
 		file: "claim/service.go",
 		old:  `isOther || isRefusal(err) ||`,
-		new:  `errors.Is(err, errCallerCanceled) ||`,
+		new:  `isOther ||`,
 	},
 	{
 		desc: "a lifetime is extended without a bound", test: "TestExtend",
