@@ -24,7 +24,8 @@ configuration directory (~/.config); it has mode 0600 and no secrets, only the n
 of their files.
 
 The first of these decides on the server and the credential:
-  1. --server, with the credential of flags and environment
+  1. --server, with the credential of flags, and of the environment unless
+     $HOSTLER_SERVER is another server
   2. --context, without the credential of the environment
   3. $HOSTLER_SERVER, with the credential of flags and environment
   4. $HOSTLER_CONTEXT

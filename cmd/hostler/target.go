@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -36,7 +37,7 @@ func (r *remote) target(cmd *cobra.Command) (target, error) {
 		t = target{clientContext: c, name: name}
 	}
 	getenv := os.Getenv
-	if r.context != "" { // it was asked for, and the environment is of another server
+	if r.context != "" || !isForEnvironment(r.server) { // it was asked for, and the environment is of another server
 		getenv = func(string) string { return "" }
 	}
 	if file, key := firstOf(r.keyFile, getenv("HOSTLER_API_KEY_FILE")), getenv("HOSTLER_API_KEY"); file != "" || key != "" {
@@ -46,6 +47,13 @@ func (r *remote) target(cmd *cobra.Command) (target, error) {
 	t.ClientCert = firstOf(r.clientCert, getenv("HOSTLER_CLIENT_CERT"), t.ClientCert)
 	t.ClientKey = firstOf(r.clientKey, getenv("HOSTLER_CLIENT_KEY"), t.ClientKey)
 	return t, nil
+}
+
+// isForEnvironment reports whether the credential of the environment may be for a
+// server of --server: the environment has none, or the same one.
+func isForEnvironment(server string) bool {
+	own := os.Getenv("HOSTLER_SERVER")
+	return server == "" || own == "" || strings.TrimRight(server, "/") == strings.TrimRight(own, "/")
 }
 
 // findContext returns a context: with an empty name the current one, or the default

@@ -67,8 +67,14 @@ func tokenPath(contexts, name string) string {
 	return filepath.Join(filepath.Dir(contexts), "tokens", name+".json")
 }
 
-// removeTokens removes the tokens of a context.
+// removeTokens removes the tokens of a context. It waits for a command that refreshes
+// them, which would write them again.
 func removeTokens(contexts, name string) error {
+	unlock, err := lockFile(tokenPath(contexts, name))
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	if err := os.Remove(tokenPath(contexts, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the tokens: %w", err)
 	}
