@@ -253,7 +253,6 @@ var errorCodes = []struct {
 	{pool.ErrInUse, ContainerInUse},
 	{claim.ErrReleasing, ClaimReleasing},
 	{claim.ErrOtherEnvironment, ClaimHeld},
-	{runtime.ErrBadEnvironment, InvalidRequest},
 	{claim.ErrNotActive, ClaimNotActive},
 	{claim.ErrClaimExists, ClaimHeld},
 	{claim.ErrSyncNotConfigured, NoSync},

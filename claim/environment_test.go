@@ -172,7 +172,9 @@ func TestInvalidEnvironment(t *testing.T) {
 		h.Apply(hookedWorkload)
 		h.AwaitIdle("w", 1)
 		_, _, err := claimWith(h, "ada", map[string]string{"HOSTLER_X": value})
-		require.ErrorIs(t, err, runtime.ErrBadEnvironment)
+		invalid, ok := errors.AsType[*claim.RequestError](err)
+		require.True(t, ok, "%v", err)
+		require.Equal(t, "environment", invalid.Field)
 		require.Empty(t, h.Events(activity.ClaimRequested))
 	})
 }

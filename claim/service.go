@@ -106,8 +106,8 @@ func checkTenant(name string) error {
 // Once a container is reserved, the work continues when ctx ends: the claim
 // becomes active, and a repeated call returns it. One that gives a parameter another
 // value is an *OtherParameterError, one with another environment ErrOtherEnvironment.
-// Other errors: ErrInvalidTenant, *RequestError, runtime.ErrBadEnvironment,
-// ErrNotConfigured, pool.ErrWorkloadNotFound, *UnavailableError, *FailedError.
+// Other errors: ErrInvalidTenant, *RequestError, ErrNotConfigured,
+// pool.ErrWorkloadNotFound, *UnavailableError, *FailedError.
 func (s *Service) Claim(ctx context.Context, r Request) (c Claim, created bool, err error) {
 	if err := checkTenant(r.Tenant); err != nil {
 		return Claim{}, false, err

@@ -72,8 +72,8 @@ func shown(name string) string {
 	return name
 }
 
-// Check returns a *RequestError if no claim could have the request's labels or
-// lifetime, and runtime.ErrBadEnvironment if none could have its environment.
+// Check returns a *RequestError if no claim could have the request's labels, lifetime
+// or environment.
 func (r Request) Check() error {
 	if err := CheckLabels(r.Labels); err != nil {
 		return err
@@ -81,7 +81,10 @@ func (r Request) Check() error {
 	if r.ExpiresIn != 0 && (r.ExpiresIn < MinLifetime || r.ExpiresIn > MaxLifetime) {
 		return &RequestError{"expires_in", fmt.Sprintf("%s is not between %s and %s", r.ExpiresIn, MinLifetime, MaxLifetime)}
 	}
-	return runtime.CheckEnvironment(r.Environment)
+	if err := runtime.CheckEnvironment(r.Environment); err != nil {
+		return &RequestError{"environment", strings.TrimPrefix(err.Error(), runtime.ErrBadEnvironment.Error()+": ")}
+	}
+	return nil
 }
 
 // CheckLabels returns an error of type *RequestError if no claim can have the
