@@ -101,6 +101,7 @@ func (a *API) problem(ctx context.Context, err error) *Problem {
 	if code == Internal {
 		extra.Detail = "The server's log has the details, under the request id " + p.Instance + "."
 	}
+	hideQuota(ctx, err, p)
 	if extra.Detail != "" {
 		a.o.Log.ErrorContext(ctx, "request failed", "request", p.Instance, "error", err)
 		p.Detail = extra.Detail
