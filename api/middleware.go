@@ -61,13 +61,14 @@ func (a *API) middleware(mux *http.ServeMux) http.Handler {
 			p, refused := a.authenticate(r)
 			r, release := a.asPrincipal(r, p)
 			defer release()
+			defer rec.cutOff(r.Context())()
 			if p != nil {
 				principal = p.Name
 			}
 			if refused == nil {
 				refused = a.limitRequests(r.Context(), p, "")
 			}
-			for _, check := range []func(*recorder, *http.Request) *Problem{validateURL, a.checkRoute, a.readBody} {
+			for _, check := range []func(*recorder, *http.Request) *Problem{validateURL, a.checkRoute, a.readBody, refuseEnded} {
 				if refused == nil {
 					refused = check(rec, r)
 				}
