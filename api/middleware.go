@@ -93,7 +93,7 @@ func (a *API) logAccess(rec *recorder, r *http.Request, serve func() string) {
 			level = slog.LevelDebug
 		}
 		a.o.Log.Log(r.Context(), level, "request", "request", requestID(r.Context()),
-			"method", r.Method, "path", cmp.Or(rec.path, loggedPath(r.URL.Path)), "status", rec.status, "bytes", rec.written,
+			"method", logged(r.Method), "path", cmp.Or(rec.path, loggedPath(r.URL.Path)), "status", rec.status, "bytes", rec.written,
 			"duration_ms", float64(time.Since(begin).Microseconds())/1000, "key", principal, "remote", r.RemoteAddr)
 	}()
 	principal = serve()

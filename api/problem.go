@@ -90,7 +90,7 @@ func (a *API) problem(ctx context.Context, err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
 	}
-	if cause := credentialEnd(ctx); cause != nil && errors.Is(err, context.Canceled) {
+	if cause := credentialEnd(ctx); cause != nil && (errors.Is(err, context.Canceled) || errors.Is(err, cause)) {
 		err = cause
 	}
 	var extra Problem

@@ -18,6 +18,7 @@ import (
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/api"
 	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/snapshot"
 	"github.com/hostler/hostler/wait"
 )
 
@@ -103,6 +104,7 @@ func TestRevokedSocketThatDoesNotAnswer(t *testing.T) {
 type slow struct {
 	api.Waits
 	api.Claimer
+	api.State
 }
 
 func (s slow) Follow(ctx context.Context, id string) (wait.Wait, error) {
@@ -115,17 +117,22 @@ func (s slow) Claim(ctx context.Context, r claim.Request) (claim.Claim, bool, er
 	return s.Claimer.Claim(context.WithoutCancel(ctx), r)
 }
 
+func (s slow) Sync(ctx context.Context, _ string) (claim.Claim, snapshot.Transfer, error) {
+	<-ctx.Done()
+	return claim.Claim{}, snapshot.Transfer{}, &claim.SyncError{Direction: "upload", Err: context.Cause(ctx)}
+}
+
 // A request that waits has no result once its credential was revoked.
 func TestRevokedRequestThatWaits(t *testing.T) {
 	a, b := newTestAuth(), newTestBackend()
 	b.Waits = append(b.Waits, wait.Wait{ID: "wait-open", Claim: "claim-alice", Workload: "web", Tenant: "alice", State: wait.Waiting})
 	base := startServer(t, b, func(o *api.Options) {
-		s := slow{o.Waits, o.Claimer}
-		o.Auth, o.Waits, o.Claimer = a, s, s
+		s := slow{o.Waits, o.Claimer, o.State}
+		o.Auth, o.Waits, o.Claimer, o.State = a, s, s, s
 	})
 	put := request(t, base, "PUT /v1/workloads/web", file, "application/yaml", "X-API-Key: operator")
 	require.Equal(t, 201, put.status, put.text)
-	for route, body := range map[string]string{"GET /v1/waits/wait-open?wait=5m": "", "POST /v1/claims": `{"workload":"web","wait":"5m"}`} {
+	for route, body := range map[string]string{"GET /v1/waits/wait-open?wait=5m": "", "POST /v1/claims": `{"workload":"web","wait":"5m"}`, "POST /v1/claims/claim-alice/sync": ""} {
 		answered := make(chan response, 1)
 		go func() { answered <- request(t, base, route, body, "X-API-Key: tenant") }()
 		require.Eventually(t, func() bool { return a.followed("tenant") == 1 }, revokedWithin, time.Millisecond)
