@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -152,4 +153,17 @@ func TestPanicMidResponse(t *testing.T) {
 	defer resp.Body.Close()
 	_, err = io.ReadAll(resp.Body)
 	require.Error(t, err)
+}
+
+// A client without a credential chooses little of a line of the log.
+func TestLogOfLongRequests(t *testing.T) {
+	var log lockedBuffer
+	url := startServer(t, newTestBackend(), func(o *api.Options) {
+		o.Auth, o.Log = newTestAuth(), slog.New(slog.NewTextHandler(&log, nil))
+	})
+	long := strings.Repeat("é", 8<<10)
+	require.Equal(t, 401, request(t, url, "GET /v1/"+long, "").status)
+	require.Equal(t, 401, request(t, url, strings.Repeat("M", 16<<10)+" /v1/claims", "").status)
+	require.Eventually(t, func() bool { return strings.Count(log.String(), "status=401") == 2 }, 10*time.Second, time.Millisecond)
+	require.Less(t, len(log.String()), 4<<10)
 }

@@ -109,6 +109,12 @@ func (a *API) claim(ctx context.Context, in *claimIn) (*claimOut, error) {
 	if scopeOf(ctx) != nil && errors.Is(err, pool.ErrWorkloadNotFound) {
 		return nil, noWorkload(ctx, in.Body.Workload)
 	}
+	if none, ok := errors.AsType[*claim.UnavailableError](err); ok && scopeOf(ctx) != nil {
+		return nil, none.Plain()
+	}
+	if err == nil {
+		err = credentialEnd(ctx) // the claim that was begun is the tenant's, not the credential's
+	}
 	if err != nil {
 		return nil, ofBody(err)
 	}

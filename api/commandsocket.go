@@ -150,9 +150,7 @@ func (a *API) serveSocket(ctx context.Context, conn *websocket.Conn, c *access.C
 	g.Go(func() error {
 		defer cancel() // the client has left, or has sent what it may not
 		defer close(s.input)
-		// It returns when the connection is closed. With ctx it would close it before
-		// the last message.
-		return s.receive(context.WithoutCancel(ctx), c)
+		return s.receive(ctx, c)
 	})
 	g.Go(func() error { return s.passInput(ctx, c) })
 	err := a.followOutput(ctx, c, s)
@@ -235,9 +233,11 @@ func (s *socket) flush(ctx context.Context) error {
 	return nil
 }
 
-// write writes a message. It may be called by several goroutines at once.
+// write writes a message. It may be called by several goroutines at once. It does not
+// end with ctx, which would close the connection before the last message: that of a
+// credential which has ended has a deadline of its own.
 func (s *socket) write(ctx context.Context, f socketFrame) error {
-	ctx, cancel := context.WithTimeout(ctx, s.a.o.WriteTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.a.o.WriteTimeout)
 	defer cancel()
 	if err := s.conn.Write(ctx, f.kind, f.data); err != nil {
 		return fmt.Errorf("write to a WebSocket: %w", err)
@@ -250,10 +250,16 @@ func (s *socket) write(ctx context.Context, f socketFrame) error {
 var errSocketInput = errors.New("more input than may wait, or not of channel 0")
 
 // receive handles what the client sends. Nothing in it waits for the command, so that
-// a command that does not read delays no acknowledgment.
+// a command that does not read delays no acknowledgment. It returns when the
+// connection is closed, or with what arrives after the end of the credential: a client
+// need not answer the last message.
 func (s *socket) receive(ctx context.Context, c *access.Command) error {
+	reading := context.WithoutCancel(ctx) // with ctx it would close the connection before the last message
 	for {
-		kind, data, err := s.conn.Read(ctx)
+		kind, data, err := s.conn.Read(reading)
+		if err == nil {
+			err = credentialEnd(ctx)
+		}
 		if err != nil {
 			return err
 		}
@@ -314,6 +320,9 @@ func (s *socket) handle(c *access.Command, m SocketMessage) error {
 func (s *socket) passInput(ctx context.Context, c *access.Command) error {
 	offset := c.Start().InputReceived
 	for data := range s.input {
+		if cause := credentialEnd(ctx); cause != nil {
+			return cause
+		}
 		if data == nil {
 			if err := c.CloseInput(); err != nil {
 				return err

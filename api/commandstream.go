@@ -74,7 +74,6 @@ func (a *API) commandOutput(ctx context.Context, in *outputIn) (*streamOut, erro
 			return
 		}
 		lines := &outputLines{a: a, w: w, send: http.NewResponseController(w).Flush}
-		defer cutOff(hc.Context(), w)()
 		if err := a.followOutput(hc.Context(), c, lines); err != nil {
 			a.o.Log.DebugContext(hc.Context(), "output of a command ended", "request", requestID(hc.Context()), "error", err)
 		}

@@ -174,7 +174,6 @@ func (a *API) readFile(ctx context.Context, in *getFileIn) (*streamOut, error) {
 			in.writer.WriteHeader(http.StatusPartialContent)
 		}
 		if !isHead {
-			defer cutOff(ctx, in.writer)()
 			a.send(ctx, in.writer, begin, part.length)
 		}
 	}}, nil

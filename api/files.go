@@ -188,7 +188,6 @@ func (a *API) readTree(ctx context.Context, in *getFileIn) (*streamOut, error) {
 	return &streamOut{func(huma.Context) {
 		defer archive.Close() //nolint:errcheck // it was only read
 		setDownload(in.writer, typeTar, archiveName(in.name()))
-		defer cutOff(ctx, in.writer)()
 		a.send(ctx, in.writer, begin, -1)
 	}}, nil
 }

@@ -70,7 +70,6 @@ func (a *API) follow(filter activity.Filter, after int64, format string) *stream
 			return
 		}
 		f := follower{a: a, filter: filter, view: viewOf(c.Context()), after: after, encoder: encoders[format], w: w, flush: http.NewResponseController(w).Flush}
-		defer cutOff(c.Context(), w)()
 		if err := f.run(c.Context()); err != nil {
 			f.reportEnd(c.Context())
 			a.o.Log.DebugContext(c.Context(), "event stream ended", "request", requestID(c.Context()), "after", f.after, "error", err)

@@ -217,10 +217,21 @@ func describeMemory(doc *huma.OpenAPI) {
 // value, or the path of a file or of a request to its program.
 var tenantPaths = regexp.MustCompile(`(?s)^/v1/claims/.*?/(memory|files|ports/[^/]*)/`)
 
+// maxLogged bounds what a client without a credential chooses of a line of the log.
+const maxLogged = 512
+
 // loggedPath returns the path of a request without what is the tenant's.
 func loggedPath(path string) string {
 	if begin := tenantPaths.FindString(path); begin != "" {
-		return begin + "-"
+		path = begin + "-"
 	}
-	return path
+	return logged(path)
+}
+
+// logged returns the beginning of a text.
+func logged(text string) string {
+	if len(text) <= maxLogged {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxLogged], "") + "…"
 }

@@ -62,10 +62,11 @@ func (a *API) middleware(mux *http.ServeMux) http.Handler {
 			r, release := a.asPrincipal(r, p)
 			defer release()
 			principal = loggedName(p)
+			defer rec.cutOff(r.Context())()
 			if refused == nil {
 				refused = a.limitRequests(r.Context(), p, "")
 			}
-			for _, check := range []func(*recorder, *http.Request) *Problem{validateURL, a.checkRoute, a.readBody} {
+			for _, check := range []func(*recorder, *http.Request) *Problem{validateURL, a.checkRoute, a.readBody, refuseEnded} {
 				if refused == nil {
 					refused = check(rec, r)
 				}
@@ -90,7 +91,7 @@ func (a *API) logAccess(rec *recorder, r *http.Request, serve func() string) {
 			level = slog.LevelDebug
 		}
 		a.o.Log.Log(r.Context(), level, "request", "request", requestID(r.Context()),
-			"method", r.Method, "path", cmp.Or(rec.path, loggedPath(r.URL.Path)), "status", rec.status, "bytes", rec.written,
+			"method", logged(r.Method), "path", cmp.Or(rec.path, loggedPath(r.URL.Path)), "status", rec.status, "bytes", rec.written,
 			"duration_ms", float64(time.Since(begin).Microseconds())/1000, "key", principal, "remote", r.RemoteAddr)
 	}()
 	principal = serve()

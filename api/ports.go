@@ -103,6 +103,7 @@ func (a *API) serveAtPort(rec *recorder, r *http.Request) (principal string, ser
 	}
 	r, release := a.asPrincipal(r, by.principal)
 	defer release()
+	defer rec.cutOff(r.Context())()
 	if refused == nil {
 		refused = a.limitRequests(r.Context(), by.principal, to.claim)
 	}

@@ -90,7 +90,7 @@ func (a *API) problem(ctx context.Context, err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
 	}
-	if cause := credentialEnd(ctx); cause != nil && errors.Is(err, context.Canceled) {
+	if cause := credentialEnd(ctx); cause != nil && (errors.Is(err, context.Canceled) || errors.Is(err, cause)) {
 		err = cause
 	}
 	var extra Problem
@@ -101,6 +101,7 @@ func (a *API) problem(ctx context.Context, err error) *Problem {
 	if code == Internal {
 		extra.Detail = "The server's log has the details, under the request id " + p.Instance + "."
 	}
+	hideQuota(ctx, err, p)
 	if extra.Detail != "" {
 		a.o.Log.ErrorContext(ctx, "request failed", "request", p.Instance, "error", err)
 		p.Detail = extra.Detail

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 
@@ -56,7 +57,8 @@ func mayReadQuota(ctx context.Context, s quota.Scope) bool {
 	case quota.Workload:
 		return auth.From(ctx).Has(viewers...) && scopeOf(ctx).Includes("", s.Name, "")
 	}
-	return scopeOf(ctx) == nil || s.Name == quota.KeyOf(activity.ActorOf(ctx).Name)
+	// A token has no part in what its maker does for others.
+	return scopeOf(ctx) == nil || s.Name == activity.ActorOf(ctx).Name
 }
 
 func (a *API) listQuotas(ctx context.Context, in *struct{ Paging }) (*struct{ Body *Page[quota.Override] }, error) {
@@ -142,6 +144,15 @@ func classifyQuota(e *quota.ExceededError, p *Problem) Code {
 	}
 	p.Current = &e.Current
 	return QuotaExceeded
+}
+
+// hideQuota removes from a problem of a claim what a quota that the request may not
+// read has of others: how many claims they have.
+func hideQuota(ctx context.Context, err error, p *Problem) {
+	exceeded, ok := errors.AsType[*quota.ExceededError](err)
+	if ok && exceeded.Kind != quota.Requests && !mayReadQuota(ctx, exceeded.Scope) {
+		p.Limit, p.Current, p.Detail = nil, nil, "quota of "+exceeded.Quota()+": it is used up"
+	}
 }
 
 // isCleanQuotaPath reports whether no part of the escaped path is empty or has dots

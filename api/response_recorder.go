@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -19,6 +20,9 @@ type recorder struct {
 	written int64
 	failed  error  // of the first write that failed
 	path    string // in the access log; empty for that of the request
+
+	mu   sync.Mutex // guards last, and the write deadline
+	last time.Time  // of all writes; zero: there is no such time
 }
 
 // maxWriteSize is how much a client must read within the deadline of one write.
@@ -85,7 +89,21 @@ func (rec *recorder) refuse(p *Problem) {
 // deadline sets the write deadline. It fails only in tests without a
 // connection.
 func (rec *recorder) deadline() {
-	_ = rec.control.SetWriteDeadline(time.Now().Add(rec.timeout))
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	at := time.Now().Add(rec.timeout)
+	if !rec.last.IsZero() && rec.last.Before(at) {
+		at = rec.last
+	}
+	_ = rec.control.SetWriteDeadline(at)
+}
+
+// endWrites has no write end later than in a time from here on.
+func (rec *recorder) endWrites(in time.Duration) {
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	rec.last = time.Now().Add(in)
+	_ = rec.control.SetWriteDeadline(rec.last)
 }
 
 // abort aborts a response whose status is already sent, so that the client does

@@ -29,15 +29,24 @@ func credentialEnd(ctx context.Context) error {
 	return nil
 }
 
-// cutOff has writes end soon when the credential of a request does: a client that
-// does not read would keep what it has until the write's own deadline.
-func cutOff(ctx context.Context, w http.ResponseWriter) (stop func() bool) {
-	control := http.NewResponseController(w)
+// cutOff has all writes end soon when the credential of a request does: a client that
+// reads slowly, or not at all, would get what is left for as long as each part of it
+// may take.
+func (rec *recorder) cutOff(ctx context.Context) (stop func() bool) {
 	return context.AfterFunc(ctx, func() {
 		if credentialEnd(ctx) != nil {
-			_ = control.SetWriteDeadline(time.Now().Add(lastWriteTimeout)) // it fails only in tests without a connection
+			rec.endWrites(lastWriteTimeout)
 		}
 	})
+}
+
+// refuseEnded refuses a request whose credential has ended while its body was
+// received. Not all work ends with the request's context.
+func refuseEnded(_ *recorder, r *http.Request) *Problem {
+	if cause := credentialEnd(r.Context()); cause != nil {
+		return newProblem(r.Context(), Unauthorized, cause.Error())
+	}
+	return nil
 }
 
 // untilEnd reads until the context ends.

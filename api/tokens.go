@@ -50,6 +50,9 @@ func (a *API) createToken(ctx context.Context, in *createTokenIn) (*createTokenO
 		return nil, err
 	}
 	token, err := a.o.Keys.CreateToken(ctx, maker, t)
+	if errors.Is(err, credential.ErrForbidden) {
+		markDenied(ctx, deniedScope)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -62,6 +65,7 @@ func (a *API) permitToken(ctx context.Context, t credential.NewToken) error {
 	if scope := scopeOf(ctx); scope != nil && !slices.ContainsFunc(*scope, func(s activity.Selector) bool {
 		return s.Tenant.Matches(t.Tenant) && (s.Claim == "" || s.Claim == t.Claim)
 	}) {
+		markDenied(ctx, deniedScope)
 		return newProblem(ctx, Forbidden, "body.tenant: the credential is for other tenants or claims")
 	}
 	if t.Claim == "" {
@@ -72,6 +76,9 @@ func (a *API) permitToken(ctx context.Context, t credential.NewToken) error {
 		return err
 	}
 	if err != nil || c.Tenant != t.Tenant || !scopeOf(ctx).Includes(c.Tenant, c.Workload, c.ID) {
+		if err == nil {
+			markDenied(ctx, deniedScope)
+		}
 		return newProblem(ctx, ClaimNotFound, "body.claim: the tenant has no such claim: "+quote(t.Claim))
 	}
 	return nil

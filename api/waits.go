@@ -103,9 +103,13 @@ func (a *API) followWait(ctx context.Context, w wait.Wait, d time.Duration) (wai
 	if d == 0 || !w.State.IsOpen() {
 		return w, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, d)
+	following, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
-	return a.o.Waits.Follow(ctx, w.ID)
+	w, err := a.o.Waits.Follow(following, w.ID)
+	if err == nil {
+		err = credentialEnd(ctx) // it returns the wait as it is, then
+	}
+	return w, err
 }
 
 type listWaitsIn struct {

@@ -49,6 +49,22 @@ func (e *UnavailableError) Error() string {
 	return fmt.Sprintf("no container of %s: %s (%s)", e.Workload, e.Detail, e.Reason)
 }
 
+// plainDetails are details that are not about others.
+var plainDetails = map[UnavailableReason]string{
+	Exhausted:   "all containers are claimed",
+	NotReady:    "no container is ready",
+	FillFailing: "container creation failed",
+	Draining:    "the pool is draining",
+}
+
+// Plain returns the error as a tenant may see it: how many claims others have, and
+// what the engine answered, is not for it.
+func (e *UnavailableError) Plain() *UnavailableError {
+	plain := *e
+	plain.Detail = plainDetails[e.Reason]
+	return &plain
+}
+
 // Is reports whether target is pool.ErrFull and the pool is exhausted.
 func (e *UnavailableError) Is(target error) bool {
 	return target == pool.ErrFull && e.Reason == Exhausted

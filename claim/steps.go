@@ -188,6 +188,14 @@ func (s *Service) notifyActivated(c Claim) {
 	}
 }
 
+// recordedReason returns why a claim failed, as its tenant may see it.
+func recordedReason(cause error) string {
+	if unavailable, ok := errors.AsType[*UnavailableError](cause); ok {
+		return unavailable.Plain().Error()
+	}
+	return cause.Error()
+}
+
 // fail records that the claim failed, and has its container destroyed. A claim
 // that turns out to be active is returned: only the reply to its activation was
 // lost.
@@ -201,7 +209,7 @@ func (a *acquisition) fail(workCtx context.Context, cause error) (Claim, bool, e
 		return Claim{}, false, cause
 	}
 	a.markFailing(a.claim.ID)
-	failure := Fail(a.claim.ID, cause.Error())
+	failure := Fail(a.claim.ID, recordedReason(cause))
 	setReason := failure.Set
 	failure.Set = func(c *Claim) {
 		setReason(c)

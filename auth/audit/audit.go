@@ -1,8 +1,9 @@
 // Package audit records the requests that were refused for lack of a permission.
 //
 // It promises that such requests cannot make it write or remember without bound: of
-// each sender it records a few, and counts the others. What was permitted is recorded
-// by the changes themselves.
+// each sender it records a few, and counts the others. Senders without a credential,
+// of which there are as many as networks, leave room for those with one. What was
+// permitted is recorded by the changes themselves.
 package audit
 
 import (
@@ -10,6 +11,7 @@ import (
 	"context"
 	"log/slog"
 	"net/netip"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,11 +24,11 @@ const (
 	// Of each sender burst requests are recorded, and then one each interval.
 	burst    = 5
 	interval = 10 * time.Second
-	// totalBurst and totalInterval limit those of all senders.
+	// totalBurst and totalInterval limit those of all senders of a class.
 	totalBurst    = 100
 	totalInterval = 200 * time.Millisecond
-	// maxSenders bounds the senders that have limits of their own. The others share
-	// one.
+	// maxSenders bounds the senders of a class that have limits of their own. The
+	// others share one.
 	maxSenders = 10_000
 	// forgetAfter is how long a sender is remembered that sends nothing.
 	forgetAfter = 10 * time.Minute
@@ -53,7 +55,13 @@ type Recorder struct {
 	errors *slog.Logger
 	queue  chan activity.Event
 
-	mu      sync.Mutex // guards the fields below
+	mu    sync.Mutex // guards the fields below
+	known class      // senders with a credential
+	rest  class
+}
+
+// class is a class of senders.
+type class struct {
 	senders map[string]*sender
 	others  *sender
 	total   *rate.Limiter
@@ -68,10 +76,11 @@ type sender struct {
 
 // NewRecorder returns a Recorder, whose Run records.
 func NewRecorder(log Log, errors *slog.Logger) *Recorder {
-	return &Recorder{
-		log: log, errors: errors, queue: make(chan activity.Event, maxQueued),
-		senders: map[string]*sender{}, others: newSender(), total: rate.NewLimiter(rate.Every(totalInterval), totalBurst),
-	}
+	return &Recorder{log: log, errors: errors, queue: make(chan activity.Event, maxQueued), known: newClass(), rest: newClass()}
+}
+
+func newClass() class {
+	return class{senders: map[string]*sender{}, others: newSender(), total: rate.NewLimiter(rate.Every(totalInterval), totalBurst)}
 }
 
 func newSender() *sender {
@@ -83,9 +92,10 @@ func (r *Recorder) Denied(d Denial) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
-	s := r.senderOf(d.Actor)
+	of, name := r.classOf(d.Actor)
+	s := of.sender(name)
 	s.last = now
-	if !s.limit.AllowN(now, 1) || !r.total.AllowN(now, 1) {
+	if !s.limit.AllowN(now, 1) || !of.total.AllowN(now, 1) {
 		s.omitted++
 		return
 	}
@@ -101,20 +111,27 @@ func (r *Recorder) Denied(d Denial) {
 	}
 }
 
-// senderOf returns the limit of who sent a request: the credential's, or the
-// address's without one. The caller holds mu.
-func (r *Recorder) senderOf(a activity.Actor) *sender {
-	name := a.Name
-	if name == "" || name == activity.Anonymous {
-		name = "address " + network(a.Address)
+// classOf returns the class and the name of who sent a request: the credential, or the
+// network without one. All tokens that a credential makes are one sender.
+func (r *Recorder) classOf(a activity.Actor) (*class, string) {
+	if a.Name == "" || a.Name == activity.Anonymous {
+		return &r.rest, network(a.Address)
 	}
-	s, ok := r.senders[name]
-	if !ok && len(r.senders) >= maxSenders {
-		return r.others
+	if i := strings.LastIndexByte(a.Name, '#'); i >= 0 && strings.HasPrefix(a.Name, "token:") {
+		return &r.known, a.Name[:i]
+	}
+	return &r.known, a.Name
+}
+
+// sender returns the limit of a sender. The caller holds mu.
+func (c *class) sender(name string) *sender {
+	s, ok := c.senders[name]
+	if !ok && len(c.senders) >= maxSenders {
+		return c.others
 	}
 	if !ok {
 		s = newSender()
-		r.senders[name] = s
+		c.senders[name] = s
 	}
 	return s
 }
@@ -166,9 +183,11 @@ func (r *Recorder) record(ctx context.Context, first activity.Event) {
 func (r *Recorder) forget(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for name, s := range r.senders {
-		if now.Sub(s.last) >= forgetAfter {
-			delete(r.senders, name)
+	for _, c := range []class{r.known, r.rest} {
+		for name, s := range c.senders {
+			if now.Sub(s.last) >= forgetAfter {
+				delete(c.senders, name)
+			}
 		}
 	}
 }

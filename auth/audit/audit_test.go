@@ -90,11 +90,11 @@ func TestManySenders(t *testing.T) {
 			r.Denied(denial(fmt.Sprintf("key:%d", i), ""))
 			synctest.Wait()
 		}
-		require.Len(t, r.senders, maxSenders)
-		require.Len(t, l.events, totalBurst)
+		require.Len(t, r.known.senders, maxSenders)
+		require.Len(t, l.events, burst+totalBurst)
 		<-time.After(2 * forgetAfter)
 		synctest.Wait()
-		require.Empty(t, r.senders)
+		require.Empty(t, r.known.senders)
 	})
 }
 
@@ -111,5 +111,34 @@ func TestLogFails(t *testing.T) {
 	r := NewRecorder(l, slog.New(slog.DiscardHandler)) // nothing takes from its queue
 	for i := range maxQueued + totalBurst {
 		r.Denied(denial(fmt.Sprintf("key:%d", i), ""))
+	}
+}
+
+// Neither clients without a credential, from however many networks, nor the tokens
+// that one credential makes, have the denials of others omitted.
+func TestDenialsOfOthersAreNotLost(t *testing.T) {
+	for name, flood := range map[string]func(i int) Denial{
+		"networks": func(i int) Denial {
+			return denial(activity.Anonymous, fmt.Sprintf("2001:db8:%x:%x::1", i>>16, i&0xffff))
+		},
+		"tokens": func(i int) Denial { return denial(fmt.Sprintf("token:mallory#t%d", i), "192.0.2.1") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &log{}
+			run(t, l, func(r *Recorder) {
+				for i := range maxSenders + totalBurst {
+					r.Denied(flood(i))
+					synctest.Wait()
+				}
+				flooded := len(l.events)
+				require.Positive(t, flooded)
+				for range burst {
+					r.Denied(denial("key:carol", "192.0.2.9"))
+					synctest.Wait()
+				}
+				require.Equal(t, flooded+burst, len(l.events))
+				require.Equal(t, "key:carol", l.events[flooded].Actor)
+			})
+		})
 	}
 }

@@ -857,7 +857,7 @@ export interface Limits {
 }
 
 export interface Link {
-  /** When it expires. It ends before that with its claim. */
+  /** When it expires: at the latest with the credential that made it. It ends before that with its claim. */
   expires_at: string;
   /** Who has it can use the port: it is a secret. */
   url: string;
@@ -1335,7 +1335,7 @@ export interface Token {
 
 export interface TokenCreatedData {
   expires_at?: string;
-  /** The name of the credential that made it. */
+  /** The name of the key that made it, or the actor of another credential. */
   maker?: string;
   /** The token's id, which is no secret. */
   token?: string;
