@@ -135,3 +135,19 @@ func TestDamagedHash(t *testing.T) {
 		require.Error(t, credential.ParseHash(text), text)
 	}
 }
+
+// No binding makes all users of the machine, or all holders of a certificate,
+// operators only because its subject was forgotten.
+func TestOperatorsBindingNamesItsSubject(t *testing.T) {
+	s := newService(t, credential.Options{Store: openDatabase(t), Tokens: issuer{}})
+	for _, kind := range []auth.SubjectKind{auth.OIDCSubject, auth.CertSubject, auth.UnixSubject} {
+		b := credential.Binding{Name: "ops", Kind: kind, Role: auth.Operator}
+		if kind == auth.OIDCSubject {
+			b.Issuer = hostileIssuer
+		}
+		_, _, err := s.PutBinding(t.Context(), b)
+		require.ErrorIs(t, err, credential.ErrInvalid, kind)
+		b.Subject = &patterns(t, "*")[0]
+		mustBind(t, s, b)
+	}
+}
