@@ -70,7 +70,7 @@ var groups = []group{
 	{"The program in containers, and sessions with it", shims},
 	{"Rows of docs/hook-rows.md, and containers of older versions", hookRows},
 	{"What tenants do with their containers", uses},
-	{"Listeners and failed credentials", slices.Concat(transports, failedCredentials)},
+	{"Listeners and failed credentials", slices.Concat(transports, failedCredentials, credentialAttacks)},
 	{"Keys, tokens and bindings", credentials},
 	{"The routes and commands of keys", keyRoutes},
 	{"Files of tenants", tenantFiles},
