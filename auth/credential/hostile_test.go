@@ -29,7 +29,7 @@ func TestHalfWrittenKeyFile(t *testing.T) {
 			mustBe(t, s, fileKey+"o")
 			refused(t, s, fileKey+"a", auth.ErrInvalidCredential)
 			require.NoError(t, writeAgain(path, old+"#"))
-			pass(600 * time.Millisecond)
+			pass(400 * time.Millisecond)
 		}
 		require.NoError(t, writeAgain(path, whole))
 		pass(2 * time.Second)
