@@ -76,15 +76,15 @@ func (b Binding) check() error {
 		if !isPrintable(b.Issuer) || b.Issuer == "" || len(b.Issuer) > maxIssuer {
 			return invalid("kind oidc: the issuer has 1 to %d characters", maxIssuer)
 		}
-		if b.Role == auth.Operator && b.Subject == nil && len(b.Claims) == 0 {
-			return invalid("role operator: name the subject or a claim; subject * is every holder of a token of the issuer")
-		}
 	case auth.CertSubject, auth.UnixSubject:
 		if b.Issuer != "" || len(b.Claims) > 0 || b.TenantClaim != "" {
 			return invalid("kind %s: only tokens have an issuer and claims", b.Kind)
 		}
 	default:
 		return invalid("kind %.40q: it is one of oidc, cert and unix", string(b.Kind))
+	}
+	if b.Role == auth.Operator && b.Subject == nil && len(b.Claims) == 0 {
+		return invalid("role operator: name the subject or a claim; subject * is every holder of a token of the issuer, or of a certificate, and every user")
 	}
 	return b.checkGrant()
 }

@@ -29,7 +29,7 @@ func TestHalfWrittenKeyFile(t *testing.T) {
 			mustBe(t, s, fileKey+"o")
 			refused(t, s, fileKey+"a", auth.ErrInvalidCredential)
 			require.NoError(t, writeAgain(path, old+"#"))
-			pass(600 * time.Millisecond)
+			pass(400 * time.Millisecond)
 		}
 		require.NoError(t, writeAgain(path, whole))
 		pass(2 * time.Second)
@@ -133,5 +133,21 @@ func TestDamagedHash(t *testing.T) {
 	require.NoError(t, credential.ParseHash(whole))
 	for _, text := range []string{"", "ab", whole[:62], whole + "ab", "zz" + whole[2:]} {
 		require.Error(t, credential.ParseHash(text), text)
+	}
+}
+
+// No binding makes all users of the machine, or all holders of a certificate,
+// operators only because its subject was forgotten.
+func TestOperatorsBindingNamesItsSubject(t *testing.T) {
+	s := newService(t, credential.Options{Store: openDatabase(t), Tokens: issuer{}})
+	for _, kind := range []auth.SubjectKind{auth.OIDCSubject, auth.CertSubject, auth.UnixSubject} {
+		b := credential.Binding{Name: "ops", Kind: kind, Role: auth.Operator}
+		if kind == auth.OIDCSubject {
+			b.Issuer = hostileIssuer
+		}
+		_, _, err := s.PutBinding(t.Context(), b)
+		require.ErrorIs(t, err, credential.ErrInvalid, kind)
+		b.Subject = &patterns(t, "*")[0]
+		mustBind(t, s, b)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -90,6 +91,7 @@ func (r *remote) printCreatedKey(cmd *cobra.Command, k client.CreatedKey) error 
 	if k.Closed {
 		note += "\nit is the first one: the server refuses requests without a key from here on"
 	}
+	note += readableNote(cmd.OutOrStdout())
 	if _, err := fmt.Fprintln(cmd.ErrOrStderr(), note); err != nil {
 		return err
 	}
@@ -97,6 +99,20 @@ func (r *remote) printCreatedKey(cmd *cobra.Command, k client.CreatedKey) error 
 		_, err := fmt.Fprintln(w, k.Secret)
 		return err
 	})
+}
+
+// readableNote returns a line about a file that a secret is written into and that other
+// users can read: shells create files so.
+func readableNote(out io.Writer) string {
+	f, ok := out.(*os.File)
+	if !ok {
+		return ""
+	}
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o077 == 0 {
+		return ""
+	}
+	return "\nother users can read the file that it is written into: use chmod 600, and umask 077 the next time"
 }
 
 const keyHeader = "NAME ROLE TENANTS WORKLOADS STATE EXPIRES LAST_USED SOURCE"

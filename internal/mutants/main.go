@@ -71,7 +71,7 @@ var groups = []group{
 	{"Rows of docs/hook-rows.md, and containers of older versions", hookRows},
 	{"What tenants do with their containers", uses},
 	{"Parameters, labels and lifetimes of claims", parameters},
-	{"Listeners and failed credentials", slices.Concat(transports, failedCredentials)},
+	{"Listeners and failed credentials", slices.Concat(transports, failedCredentials, credentialAttacks)},
 	{"Keys, tokens and bindings", credentials},
 	{"The routes and commands of keys", keyRoutes},
 	{"Files of tenants", tenantFiles},
