@@ -105,6 +105,9 @@ const (
 	QuotaChanged Type = "quota.changed"
 	QuotaRemoved Type = "quota.removed"
 
+	// SnapshotRestored reports that a tenant's older state is its current one again.
+	SnapshotRestored Type = "snapshot.restored"
+
 	// AgentActivityChanged records that a tenant's program does something else. The
 	// program reports it, as it publishes the other events of agents.
 	AgentActivityChanged Type = "agent.activity_changed"
@@ -131,7 +134,7 @@ var types = []Type{
 	DeliveryRetried, DeliveryReplayed, DeliveryDiscarded,
 	SyncStarted, SyncCompleted, SyncFailed,
 	ExecStarted, ExecCompleted, ExecFailed, FileRead, FileWritten, FileRemoved, RequestCompleted,
-	AccessDenied, QuotaChanged, QuotaRemoved, AgentActivityChanged,
+	AccessDenied, QuotaChanged, QuotaRemoved, SnapshotRestored, AgentActivityChanged,
 	KeyCreated, KeyRevoked, TokenCreated, BindingApplied, BindingDeleted,
 }
 

@@ -36,15 +36,22 @@ type (
 		Source string `json:"source" doc:"What the container was before: fresh, affinity or recycled."`
 	}
 
+	// SnapshotRestoredData is the data of SnapshotRestored.
+	SnapshotRestoredData struct {
+		Bytes    int64  `json:"bytes" doc:"Its size in the sink."`
+		From     string `json:"from" doc:"The older snapshot."`
+		Snapshot string `json:"snapshot" doc:"The snapshot that is current since then."`
+	}
+
 	// QuotaData is the data of QuotaChanged and QuotaRemoved: the limits that the
 	// scope has, or had. -1 is no limit, and one that is omitted is the default.
 	QuotaData struct {
-		Level             string `json:"level" doc:"tenant, key or workload"`
-		Name              string `json:"name"`
 		Claims            *int64 `json:"claims,omitempty"`
 		ClaimsPerMinute   *int64 `json:"claims_per_minute,omitempty"`
-		State             *int64 `json:"state_bytes,omitempty"`
+		Level             string `json:"level" doc:"tenant, key or workload"`
+		Name              string `json:"name"`
 		RequestsPerSecond *int64 `json:"requests_per_second,omitempty"`
+		State             *int64 `json:"state_bytes,omitempty"`
 	}
 
 	// ContainerDiedData is the data of ContainerDied when the main process exited.
@@ -249,6 +256,8 @@ var newData = map[Type]func() any{
 
 	QuotaChanged: func() any { return new(QuotaData) },
 	QuotaRemoved: func() any { return new(QuotaData) },
+
+	SnapshotRestored: func() any { return new(SnapshotRestoredData) },
 
 	ClaimRequested:     nil,
 	ClaimActivated:     func() any { return new(ClaimActivatedData) },

@@ -81,6 +81,8 @@ const (
 	EventQuotaChanged EventType = "quota.changed"
 	EventQuotaRemoved EventType = "quota.removed"
 
+	EventSnapshotRestored EventType = "snapshot.restored" // a tenant's older state is its current one again
+
 	EventAccessDenied EventType = "access.denied"
 
 	EventAgentActivityChanged EventType = "agent.activity_changed"

@@ -159,10 +159,14 @@ func putStateSize(t *tx, c claim.Claim, bytes int64) error {
 	return t.execLater(putStateBytes, c.Workload, c.Tenant, quota.KeyOf(c.Actor), bytes, toNanos(t.now))
 }
 
-// SetStateSize records the same without a claim, for a tenant that had one.
-func (db *DB) SetStateSize(ctx context.Context, workload, tenant string, bytes int64) error {
+// SetStateSize records the same without a claim, for a tenant that had one, with the
+// events of what has changed the size.
+func (db *DB) SetStateSize(ctx context.Context, workload, tenant string, bytes int64, events ...activity.Event) error {
 	err := db.writer.update(ctx, func(t *tx) error {
-		return t.execLater(setStateBytes, workload, tenant, bytes, toNanos(t.now))
+		if err := t.execLater(setStateBytes, workload, tenant, bytes, toNanos(t.now)); err != nil {
+			return err
+		}
+		return t.addEvents(events...)
 	})
 	if err != nil {
 		return fmt.Errorf("record the size of the state of tenant %s: %w", tenant, err)

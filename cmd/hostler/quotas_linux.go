@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 
+	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/quota"
 	"github.com/hostler/hostler/snapshot"
@@ -74,7 +75,7 @@ func (m *metrics) isRefusal(err error) bool {
 	return ok
 }
 
-// sizedState records the size of the state that is restored: no claim does.
+// sizedState records that state is restored, and its size: no claim does.
 type sizedState struct {
 	*claim.Service
 	db  *store.DB
@@ -88,7 +89,10 @@ func (s sizedState) Restore(ctx context.Context, workload, tenant, id string) (s
 		return restored, err
 	}
 	// It is restored: the next claim corrects what could not be recorded.
-	err = s.db.SetStateSize(context.WithoutCancel(ctx), workload, tenant, restored.StoredBytes())
+	data := activity.SnapshotRestoredData{Bytes: restored.StoredBytes(), From: id, Snapshot: restored.ID}
+	err = s.db.SetStateSize(context.WithoutCancel(ctx), workload, tenant, data.Bytes, activity.Event{
+		Type: activity.SnapshotRestored, Workload: workload, Tenant: tenant, Message: "snapshot " + id + " restored", Data: activity.Data(data),
+	})
 	if err != nil && !errors.Is(err, store.ErrClosed) {
 		s.log.Warn("size of a restored state not recorded", "workload", workload, "tenant", tenant, "error", err)
 	}

@@ -17,7 +17,7 @@ import (
 type Quotas interface {
 	quota.Store
 	SetQuotas(defaults quota.Defaults)
-	SetStateSize(ctx context.Context, workload, tenant string, bytes int64) error
+	SetStateSize(ctx context.Context, workload, tenant string, bytes int64, events ...activity.Event) error
 }
 
 func of(level quota.Level, name string) quota.Scope { return quota.Scope{Level: level, Name: name} }
@@ -140,7 +140,11 @@ func quotaOfState(t *testing.T, s Store) {
 	transfer(web, 5000) // an upload is not refused
 	_, err := waitingClaim(t, s, web, "ann", "")
 	requireExceeded(t, err, quota.ExceededError{Scope: of(quota.Tenant, "ann"), Kind: quota.State, Limit: 100, Current: 5000})
-	require.NoError(t, s.SetStateSize(ctx, web, "ann", 60))
+	restored := activity.Event{Type: activity.SnapshotRestored, Workload: web, Tenant: "ann"}
+	require.NoError(t, s.SetStateSize(activity.WithActor(ctx, activity.Actor{Name: "key:ci"}), web, "ann", 60, restored))
+	changes := events(t, s, activity.Filter{Tenant: "ann", Types: []activity.Type{activity.SnapshotRestored}}, 0)
+	require.Len(t, changes, 1)
+	require.Equal(t, "key:ci", changes[0].Actor)
 	transfer("other", 40)
 	for _, scope := range []quota.Scope{of(quota.Tenant, "ann"), of(quota.Key, "key:ci")} {
 		u, err := s.QuotaUsage(ctx, scope)
