@@ -1255,6 +1255,15 @@ export interface Snapshot {
   time: string;
 }
 
+export interface SnapshotRestoredData {
+  /** Its size in the sink. */
+  bytes?: number;
+  /** The older snapshot. */
+  from?: string;
+  /** The snapshot that is current since then. */
+  snapshot?: string;
+}
+
 export interface SocketEvent {
   /** Of error, the last message. */
   error?: Problem;
@@ -1335,7 +1344,7 @@ export interface Token {
 
 export interface TokenCreatedData {
   expires_at?: string;
-  /** The name of the key that made it, or the actor of another credential. */
+  /** The name of the credential that made it. */
   maker?: string;
   /** The token's id, which is no secret. */
   token?: string;
