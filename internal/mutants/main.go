@@ -74,6 +74,7 @@ var groups = []group{
 	{"Listeners and failed credentials", slices.Concat(transports, failedCredentials, credentialAttacks)},
 	{"Keys, tokens and bindings", credentials},
 	{"The routes and commands of keys", keyRoutes},
+	{"What has ended, and what is of others", lateUses},
 	{"Files of tenants", tenantFiles},
 	{"Ports of claims", portRows},
 	{"What programs and clients of ports leave unfinished", unfinishedRows},
