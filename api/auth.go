@@ -22,11 +22,22 @@ func keyOf(r *http.Request) string {
 	return r.Header.Get("X-API-Key")
 }
 
-// isIn reports whether a header has a credential.
+const (
+	// maxChecked bounds the words of a header that may be credentials: the check of one
+	// may verify a signature, and the holder of a link writes the header.
+	maxChecked = 16
+	// minCredential is the least length of a key or token.
+	minCredential = 16
+)
+
+// isIn reports whether a header has a credential, or so many words that it is not
+// checked.
 func (a *API) isIn(ctx context.Context, header string) bool {
-	return a.o.Auth != nil && slices.ContainsFunc(strings.Fields(header), func(text string) bool {
-		return a.o.Auth.IsCredential(ctx, text)
-	})
+	if a.o.Auth == nil {
+		return false
+	}
+	words := slices.DeleteFunc(strings.Fields(header), func(word string) bool { return len(word) < minCredential })
+	return len(words) > maxChecked || slices.ContainsFunc(words, func(word string) bool { return a.o.Auth.IsCredential(ctx, word) })
 }
 
 // publicPaths are the paths that need no credential: probes have none.

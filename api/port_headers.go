@@ -181,7 +181,8 @@ func (to portRoute) withoutCredentials(h http.Header, by portAccess, isCredentia
 	}
 	for _, name := range []string{"Authorization", "X-Api-Key"} {
 		// A client may send its key with a link, too.
-		if by.byKey || slices.ContainsFunc(h.Values(name), isCredential) {
+		values := h.Values(name)
+		if by.byKey || len(values) > 1 || slices.ContainsFunc(values, isCredential) {
 			h.Del(name)
 		}
 	}

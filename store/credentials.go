@@ -40,8 +40,9 @@ var (
 const (
 	selectGeneration = `SELECT value FROM credential_generation WHERE id = 1`
 	// nextGeneration serializes the changes of credentials: their generations grow in
-	// the order of commits, and none misses what another has added.
-	nextGeneration = `UPDATE credential_generation SET value = value + 1 WHERE id = 1 RETURNING value`
+	// the order of commits, and none misses what another has added. They are times in
+	// milliseconds, so that no change has the generation of one that was lost.
+	nextGeneration = `UPDATE credential_generation SET value = CASE WHEN value < $1 THEN $1 ELSE value + 1 END WHERE id = 1 RETURNING value`
 
 	countKeys   = `SELECT count(*) FROM credential_keys`
 	hasKey      = `SELECT count(*) FROM credential_keys WHERE name = $1`
@@ -74,6 +75,9 @@ func (db *DB) Credentials(ctx context.Context, after int64) (c credential.Creden
 	err = db.readTx(ctx, func(t *sql.Tx) error {
 		c = credential.Credentials{}
 		if err := t.QueryRowContext(ctx, selectGeneration).Scan(&c.Generation); err != nil {
+			return err
+		}
+		if err := t.QueryRowContext(ctx, countKeys).Scan(&c.Count); err != nil {
 			return err
 		}
 		rows, err := t.QueryContext(ctx, changedKeys, after)
@@ -120,7 +124,7 @@ func (db *DB) RecordCredential(ctx context.Context, events ...activity.Event) er
 // changeCredentials makes a change of credentials with its generation.
 func (db *DB) changeCredentials(ctx context.Context, change func(t *tx, generation int64) error) error {
 	return db.writer.update(ctx, func(t *tx) error {
-		generation, err := scanNumber(t.query(nextGeneration))
+		generation, err := scanNumber(t.query(nextGeneration, t.now.UnixMilli()))
 		if err != nil {
 			return translateError(err)
 		}

@@ -6,7 +6,7 @@ import (
 	"errors"
 )
 
-// keepGeneration has the generation of credentials in a copy grow by that of the
+// keepGeneration has the generation of credentials in a copy be later than that of the
 // database which it replaces. A copy of the time before the first credential would
 // make the server open again. A database that cannot be read, or one of before there
 // were credentials, changes nothing.
@@ -22,7 +22,7 @@ func keepGeneration(ctx context.Context, replaced, fresh string) error {
 	if err != nil {
 		return err
 	}
-	_, err = db.ExecContext(ctx, `UPDATE credential_generation SET value = value + $1 WHERE id = 1`, n)
+	_, err = db.ExecContext(ctx, `UPDATE credential_generation SET value = max(value, $1) + 1 WHERE id = 1`, n)
 	if err = errors.Join(err, db.Close()); err != nil {
 		return err
 	}

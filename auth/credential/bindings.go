@@ -18,11 +18,8 @@ func (s *Service) PutBinding(ctx context.Context, b Binding) (_ Binding, created
 	if s.isFileBinding(b.Name) {
 		return Binding{}, false, ErrFromFile
 	}
-	condition := OperatorExists
 	// A binding of tokens makes no operator where tokens are not verified.
-	if s.hasFileOperator() || b.Role == auth.Operator && (b.Kind != auth.OIDCSubject || s.o.Tokens != nil) {
-		condition = Always
-	}
+	condition := s.condition(ctx, b.Role == auth.Operator && (b.Kind != auth.OIDCSubject || s.o.Tokens != nil))
 	data := activity.BindingAppliedData{Binding: b.Name, Kind: string(b.Kind), Role: string(b.Role)}
 	created, err = s.o.Store.PutBinding(ctx, b, condition, s.event(ctx, activity.BindingApplied, "binding "+b.Name+" applied", data))
 	if err != nil {

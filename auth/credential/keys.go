@@ -13,11 +13,20 @@ import (
 // CreateKey adds a key. Its secret is returned here only. Errors: ErrInvalid,
 // ErrExists, ErrFirst.
 func (s *Service) CreateKey(ctx context.Context, n NewKey) (Key, string, error) {
-	condition := OperatorExists
-	if isOperators(n.Grants) || s.hasFileOperator() {
-		condition = Always
+	return s.addKey(ctx, n, s.condition(ctx, isOperators(n.Grants)))
+}
+
+// condition returns what must hold for a credential to be added, by whether it makes an
+// operator. A client without a credential makes the first one only: its server may not
+// know yet that another one has made that.
+func (s *Service) condition(ctx context.Context, makesOperator bool) Condition {
+	if p := auth.From(ctx); p != nil && makesOperator && originOf(p) == origin(user{isLocal: true}) {
+		return NoOperatorExists
 	}
-	return s.addKey(ctx, n, condition)
+	if makesOperator || s.hasFileOperator() {
+		return Always
+	}
+	return OperatorExists
 }
 
 // Bootstrap adds an operator's key where no credential is an operator's, else it

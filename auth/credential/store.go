@@ -8,7 +8,8 @@ import (
 )
 
 // Store keeps keys and bindings in a database. Each change is one transaction with
-// its events, and has a generation: a number that grows by one with each.
+// its events, and has a generation: a number that grows with each, and is not that of
+// another change which was lost, by a failover or a restore.
 type Store interface {
 	KeyStore
 	BindingStore
@@ -61,6 +62,7 @@ type Record struct {
 type Credentials struct {
 	Generation int64
 	Keys       []Record // without their last uses
+	Count      int      // of all keys
 	Bindings   []Binding
 }
 

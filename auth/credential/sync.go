@@ -109,17 +109,32 @@ func (s *Service) readChanges(ctx context.Context) error {
 	if generation == known {
 		return nil
 	}
-	isOlder := generation < known // the database was restored from a backup
-	if isOlder {
-		known = 0
+	// A database that was restored from a backup, or of a failover, has lost changes:
+	// it is older, or has other keys once what has changed is known.
+	if generation > known {
+		if isWhole, err := s.load(ctx, known, false); err != nil || isWhole {
+			return err
+		}
 	}
-	limited, cancel = context.WithTimeout(ctx, loadTimeout)
+	_, err = s.load(ctx, 0, true)
+	return err
+}
+
+// load reads what has changed in the database since a generation, and reports whether
+// memory has as many keys then as the database.
+func (s *Service) load(ctx context.Context, after int64, all bool) (isWhole bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
-	changed, err := s.o.Store.Credentials(limited, known)
+	changed, err := s.o.Store.Credentials(ctx, after)
 	if err != nil {
-		return err
+		return false, err
 	}
-	return s.apply(changed, isOlder)
+	if err := s.apply(changed, all); err != nil {
+		return false, err
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return !s.isShared || len(s.memory.stored) == changed.Count, nil
 }
 
 // apply replaces what has changed in the database.

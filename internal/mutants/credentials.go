@@ -72,7 +72,7 @@ var credentials = []mutation{
 	{
 		desc: "the first key is a tenant's", test: "TestIsOpen",
 		file: "auth/credential/keys.go",
-		old:  `if isOperators(n.Grants) || s.hasFileOperator() {`,
-		new:  `if len(n.Grants) > 0 {`,
+		old:  `if makesOperator || s.hasFileOperator() {`,
+		new:  `if makesOperator || s != nil {`,
 	},
 }

@@ -1,6 +1,6 @@
 -- +goose Up
 
--- The generation grows by one with each change of a key or binding, in its
+-- The generation grows with each change of a key or binding, in its
 -- transaction: servers compare it with the one that they know. It is 0 until the
 -- first credential is added, and never again.
 CREATE TABLE credential_generation (
