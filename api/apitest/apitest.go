@@ -70,6 +70,13 @@ func New() *Backend {
 	}
 }
 
+// Locked calls f while no request reads or changes the backend.
+func (b *Backend) Locked(f func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f()
+}
+
 // Options returns the options of an API with the backend.
 func (b *Backend) Options() api.Options {
 	return api.Options{

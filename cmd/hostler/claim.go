@@ -36,6 +36,9 @@ environment and lifetime stay, and a parameter with another value is an error.`,
 			stop := startSpinner(cmd.ErrOrStderr(), "waiting for a container of "+args[0])
 			got, created, err := c.ClaimWith(ctx, args[0], tenant, o)
 			stop()
+			if tenant == "" && isInvalid(err, "body.tenant") {
+				return usagef(cmd, "name the tenant with --tenant: the credential is not for exactly one")
+			}
 			if err != nil {
 				return err
 			}
@@ -48,6 +51,12 @@ environment and lifetime stay, and a parameter with another value is an error.`,
 	cmd.Flags().DurationVar(&wait, "wait", 0, "how long to wait while every container is claimed, 5m at most")
 	r.flags(cmd)
 	return cmd
+}
+
+// isInvalid reports whether an error is about a field of the request.
+func isInvalid(err error, field string) bool {
+	problem, ok := errors.AsType[*client.Error](err)
+	return ok && problem.Code == client.CodeInvalidRequest && strings.Contains(problem.Detail, field+": ")
 }
 
 func printClaim(w io.Writer, c client.Claim, created bool) error {

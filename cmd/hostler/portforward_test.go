@@ -51,7 +51,7 @@ func TestPortForward(t *testing.T) {
 		require.Equal(t, "hello", string(text))
 		http.DefaultClient.CloseIdleConnections()
 	}
-	b.Claims[0].State = claim.Released
+	b.Locked(func() { b.Claims[0].State = claim.Released })
 	_, err = http.Get("http://" + local[0]) //nolint:bodyclose // there is none
 	require.Error(t, err)
 	require.Equal(t, exitFailure, <-ended)
