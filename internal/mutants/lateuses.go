@@ -30,8 +30,8 @@ var lateUses = []mutation{
 	{
 		desc: "a token counts for a key that has its maker's name", test: "TestTokensOfMakersWithOneName",
 		file: "auth/credential/token.go",
-		old:  `i.Maker = maker.Actor`,
-		new:  `i.Maker = maker.Name`,
+		old:  `i.Maker, i.Actor = maker.Name, maker.Actor`,
+		new:  `i.Maker, i.Actor = maker.Name, "key:"+maker.Name`,
 	},
 	{
 		desc: "a revoked caller ends those that have joined its claim", test: "TestJoinersSurviveRevokedCaller",
