@@ -158,7 +158,7 @@ type Event struct {
 	Data      json.RawMessage `json:"data,omitempty" doc:"Details, by type."`
 	Untrusted bool            `json:"untrusted,omitempty" doc:"Whether a tenant's program published it: its data is whatever that sent."`
 	Priority  *int            `json:"priority,omitempty" doc:"Of an event that a tenant's program published: 9 is critical, 8 about its lifecycle, 7 about its state, 6 and lower are measurements."`
-	Actor     string          `json:"actor,omitempty" doc:"Who caused it: key:NAME, token:MAKER#TENANT, oidc:ISSUER#SUBJECT, cert:NAME, unix:UID, claim:ID for a program in a container, link, local or system."`
+	Actor     string          `json:"actor,omitempty" doc:"Who caused it: key:NAME, token:ACTOR#TENANT, oidc:ISSUER#SUBJECT, cert:NAME, unix:UID, claim:ID for a program in a container, link, local or system."`
 	Address   string          `json:"address,omitempty" doc:"The address of the client that caused it. Tenants do not see those of others."`
 	Request   string          `json:"request,omitempty" doc:"The id of the request that caused it."`
 	// Publication identifies the request of a tenant's program that published it, if

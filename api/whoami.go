@@ -12,7 +12,7 @@ import (
 
 // WhoAmI is who sends a request.
 type WhoAmI struct {
-	Actor     string       `json:"actor" doc:"As events name it: key:NAME, token:MAKER#TENANT, oidc:ISSUER#SUBJECT, cert:NAME, unix:UID, or local for a client of a server without credentials."`
+	Actor     string       `json:"actor" doc:"As events name it: key:NAME, token:ACTOR#TENANT, oidc:ISSUER#SUBJECT, cert:NAME, unix:UID, or local for a client of a server without credentials."`
 	Name      string       `json:"name" doc:"For people."`
 	Grants    []auth.Grant `json:"grants" doc:"What the credential permits."`
 	ExpiresAt *time.Time   `json:"expires_at,omitempty" doc:"When the credential expires."`

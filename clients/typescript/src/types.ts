@@ -529,7 +529,7 @@ export interface EngineInfo {
 }
 
 export interface Event {
-  /** Who caused it: key:NAME, token:MAKER#TENANT, oidc:ISSUER#SUBJECT, cert:NAME, unix:UID, claim:ID for a program in a container, link, local or system. */
+  /** Who caused it: key:NAME, token:ACTOR#TENANT, oidc:ISSUER#SUBJECT, cert:NAME, unix:UID, claim:ID for a program in a container, link, local or system. */
   actor?: string;
   /** The address of the client that caused it. Tenants do not see those of others. */
   address?: string;
@@ -664,7 +664,7 @@ export interface Finding {
 }
 
 export interface FollowedEvent {
-  /** Who caused it: key:NAME, token:MAKER#TENANT, oidc:ISSUER#SUBJECT, cert:NAME, unix:UID, claim:ID for a program in a container, link, local or system. */
+  /** Who caused it: key:NAME, token:ACTOR#TENANT, oidc:ISSUER#SUBJECT, cert:NAME, unix:UID, claim:ID for a program in a container, link, local or system. */
   actor?: string;
   /** The address of the client that caused it. Tenants do not see those of others. */
   address?: string;
@@ -1495,7 +1495,7 @@ export interface WaitRequest {
 }
 
 export interface WhoAmI {
-  /** As events name it: key:NAME, token:MAKER#TENANT, oidc:ISSUER#SUBJECT, cert:NAME, unix:UID, or local for a client of a server without credentials. */
+  /** As events name it: key:NAME, token:ACTOR#TENANT, oidc:ISSUER#SUBJECT, cert:NAME, unix:UID, or local for a client of a server without credentials. */
   actor: string;
   /** When the credential expires. */
   expires_at?: string;
