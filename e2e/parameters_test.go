@@ -56,7 +56,7 @@ func TestParameters(t *testing.T) {
 			"body.parameters.regoin: is not one of the workload: did you mean region?": {"--tenant", "eve", "--param", "regoin=eu"},
 			"body.parameters.region: claim ":                                           {"--tenant", "ann", "--param", "region=eu"},
 			"body.labels.Team: ":                                                       {"--tenant", "eve", "--label", "Team=a"},
-			"body.environment: \"HOSTLER_X\" is reserved":                                             {"--tenant", "eve", "--env", "HOSTLER_X=1"},
+			"body.environment: \"HOSTLER_X\" is reserved":                              {"--tenant", "eve", "--env", "HOSTLER_X=1"},
 			"body.expires_in: ":                                                        {"--tenant", "eve", "--expires-in", "1ms"},
 		} {
 			got := s.cli(append([]string{"claim", "parameters"}, args...)...)
