@@ -72,8 +72,8 @@ func commandLimits(t *testing.T, c *container) {
 	require.ErrorIs(t, err, runtime.ErrTooManyCommands)
 
 	require.NoError(t, c.rt.EndCommand(t.Context(), c.id, ids[0], commandFence))
-	_, result := c.run(t, "exit", "0")
-	require.True(t, result.OK(), "there is room for one")
+	r, result := c.run(t, "exit", "0")
+	require.True(t, result.OK(), "there is room for one: %+v\n%s", result, r.all.String())
 	require.NoError(t, c.rt.EndCommands(t.Context(), c.id, commandFence, time.Second))
 	all, err := c.rt.Commands(t.Context(), c.id, commandFence)
 	require.NoError(t, err)
