@@ -30,11 +30,8 @@ func (s *Sink) repository(dir string, h manifest) repository {
 
 // reader returns a reader of the owner's packs. The caller closes it.
 func (r repository) reader(progress func(int64)) *pack.Reader {
-	return pack.NewReader(rangeReader{r.bucket}, r.dir+packsDir, r.format, progress)
+	return pack.NewReader(r.bucket, r.dir+packsDir, r.format, progress)
 }
-
-// rangeReader is a bucket whose missing packs are damage: a manifest names them.
-type rangeReader struct{ Bucket }
 
 // openPart reads the root of a part's index. A small pack is held, so that the
 // rest of a small state needs no other request.

@@ -67,11 +67,11 @@ type Part struct {
 	Path     string        `json:"path"`      // in the container
 	Pattern  string        `json:"pattern"`
 	Mode     workload.Mode `json:"mode"`
-	Index    Location      `json:"index"`            // the root of its index
-	Files    int           `json:"files"`            // including directories and links
-	Bytes    int64         `json:"bytes"`            // of the files' contents
-	Stored   int64         `json:"stored"`           // bytes in the sink that it needs, also those that it shares
-	New      int64         `json:"new"`              // of these, what its upload has stored
+	Index    Location      `json:"index"`  // the root of its index
+	Files    int           `json:"files"`  // including directories and links
+	Bytes    int64         `json:"bytes"`  // of the files' contents
+	Stored   int64         `json:"stored"` // bytes in the sink that it needs, also those that it shares
+	New      int64         `json:"new"`    // of these, what its upload has stored
 	Skipped  int           `json:"skipped,omitempty"`
 }
 
