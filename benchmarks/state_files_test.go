@@ -23,17 +23,15 @@ type stateFiles struct {
 	dir   string
 	sizes []int
 	// generations of the files: each has its own content.
-	generations []int
+	generations  []int
+	perDirectory int
 }
-
-// filesPerDirectory bounds the directories of a data set.
-const filesPerDirectory = 100
 
 // newStateFiles plans a data set whose sizes are spread evenly over eleven
 // powers of two.
 func newStateFiles(dir string, files, total int) *stateFiles {
-	s := &stateFiles{dir: dir, sizes: make([]int, files), generations: make([]int, files)}
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same on every run
+	s := &stateFiles{dir: dir, sizes: make([]int, files), generations: make([]int, files), perDirectory: 100}
+	random := rand.New(rand.NewPCG(1, 2))
 	weights, sum := make([]float64, files), 0.0
 	for i := range weights {
 		weights[i] = math.Exp2(11 * random.Float64())
@@ -49,14 +47,14 @@ func newStateFiles(dir string, files, total int) *stateFiles {
 }
 
 func (s *stateFiles) path(i int) string {
-	return filepath.Join(s.dir, fmt.Sprintf("d%04d", i/filesPerDirectory), fmt.Sprintf("f%06d", i))
+	return filepath.Join(s.dir, fmt.Sprintf("d%04d", i/s.perDirectory), fmt.Sprintf("f%06d", i))
 }
 
 // create writes all files.
 func (s *stateFiles) create(b *testing.B) {
 	b.Helper()
 	for i := range s.sizes {
-		if i%filesPerDirectory == 0 {
+		if i%s.perDirectory == 0 {
 			require.NoError(b, os.MkdirAll(filepath.Dir(s.path(i)), 0o755))
 		}
 		require.NoError(b, os.WriteFile(s.path(i), s.content(i), 0o644))

@@ -88,15 +88,23 @@ sync: { sink: %s, keep: 4, max_size: 64g, max_files: 2000000 }
 deploy: { resources: { limits: { cpus: 2, memory: 1g } } }
 `, container, box, config))
 	require.NoError(b, err)
-	b.Cleanup(func() {
-		if b.Failed() { // a claim may hold its container
-			return
-		}
-		_, err := s.Drain(context.Background(), "kept")
-		require.NoError(b, err)
-		awaitIdle(b, s.Client, "kept", 0)
-	})
+	b.Cleanup(func() { s.removeContainers(b) })
 	return s
+}
+
+// removeContainers destroys all containers, also those that a failed benchmark
+// has claims on.
+func (s *stateServer) removeContainers(b *testing.B) {
+	b.Helper()
+	_, err := s.Drain(context.Background(), "kept")
+	require.NoError(b, err)
+	all, err := s.Containers(context.Background(), client.ContainerFilter{Workload: "kept"})
+	require.NoError(b, err)
+	for _, c := range all {
+		// One that is being destroyed may be gone.
+		_, _ = s.DestroyContainerNow(context.Background(), c.ID, true)
+	}
+	awaitIdle(b, s.Client, "kept", 0)
 }
 
 // newStateTenant claims for a new tenant.

@@ -171,7 +171,7 @@ func (t *toolState) back() string { return filepath.Join(t.work, "back") }
 // run runs a command line in the directory of the files.
 func (t *toolState) run(b *testing.B, line []string) columns {
 	b.Helper()
-	cmd := exec.CommandContext(b.Context(), line[0], line[1:]...) //nolint:gosec // of this file
+	cmd := exec.CommandContext(b.Context(), line[0], line[1:]...)
 	cmd.Dir, cmd.Env = t.files.dir, t.env
 	syncDisks()
 	start := time.Now()
