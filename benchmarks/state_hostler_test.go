@@ -174,6 +174,16 @@ func (s *stateServer) volume(b *testing.B, container string) string {
 	return strings.TrimSpace(string(out))
 }
 
+// whyDestroyed returns the reason for which a container was destroyed.
+func (s *stateServer) whyDestroyed(b *testing.B, container string) string {
+	b.Helper()
+	q := client.EventQuery{EventFilter: client.EventFilter{Types: []client.EventType{client.EventContainerDestroying}, Container: container}}
+	page, err := s.Events(b.Context(), q, 1)
+	require.NoError(b, err)
+	require.Len(b, page.Items, 1)
+	return page.Items[0].Message
+}
+
 // moveToNew destroys the container of a released claim, and claims again.
 func (t *stateTenant) moveToNew(b *testing.B) time.Duration {
 	b.Helper()

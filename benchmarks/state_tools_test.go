@@ -48,7 +48,7 @@ type hostlerState struct {
 	server *stateServer
 	tenant *stateTenant
 	files  *stateFiles
-	reused client.Source // of the last claim that found a newer state in its container
+	reused string // where the container of the last row was from
 }
 
 func (h *hostlerState) columns(took time.Duration) columns {
@@ -86,6 +86,7 @@ func (h *hostlerState) downloadChanged(b *testing.B) columns {
 	b.Helper()
 	before := h.files.clone()
 	h.files.rewrite(b, onePercent)
+	last := h.tenant.claim.Container
 	h.tenant.release(b)
 	all, err := h.server.Snapshots(b.Context(), "kept", h.tenant.id)
 	require.NoError(b, err)
@@ -93,7 +94,10 @@ func (h *hostlerState) downloadChanged(b *testing.B) columns {
 	require.NoError(b, err)
 	out := h.columns(h.tenant.take(b, ""))
 	before.verify(b, h.tenant.dir)
-	h.reused = h.tenant.claim.Source
+	h.reused = string(h.tenant.claim.Source)
+	if h.tenant.claim.Container != last {
+		h.reused += ", because the last one was destroyed: " + h.server.whyDestroyed(b, last)
+	}
 	return out
 }
 
