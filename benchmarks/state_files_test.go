@@ -85,7 +85,7 @@ func (s *stateFiles) verify(b *testing.B, dir string) {
 }
 
 // content returns the content of a file. Files with an even number do not
-// compress; the others compress to a fifth.
+// compress; the others compress to about a sixth.
 func (s *stateFiles) content(i int) []byte {
 	seed := [32]byte{byte(i), byte(i >> 8), byte(i >> 16), byte(s.generations[i]), byte(s.generations[i] >> 8)}
 	random := rand.NewChaCha8(seed)
