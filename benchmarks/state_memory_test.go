@@ -3,13 +3,19 @@ package benchmarks
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/client"
+	"github.com/hostler/hostler/runtime/shim"
 )
 
 // memoryInterval is how often the processes of the shim are looked up. Those that
@@ -18,10 +24,11 @@ const memoryInterval = 20 * time.Millisecond
 
 // watchMemory returns the greatest resident memory in MB of the server during do,
 // and of any one process of the shim in its containers.
-func (t *stateTenant) watchMemory(b *testing.B, do func()) (server, shim float64) {
+func (t *stateTenant) watchMemory(b *testing.B, do func()) (server, most float64) {
 	b.Helper()
 	residentBefore(b, t.pid)
-	for _, pid := range t.shims() {
+	engineIDs := t.engineIDs(b)
+	for _, pid := range t.shims(engineIDs) {
 		// A process that has ended is not measured.
 		_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0o200)
 	}
@@ -31,8 +38,8 @@ func (t *stateTenant) watchMemory(b *testing.B, do func()) (server, shim float64
 		tick := time.NewTicker(memoryInterval)
 		defer tick.Stop()
 		for {
-			for _, pid := range t.shims() {
-				shim = max(shim, peakOf(pid))
+			for _, pid := range t.shims(engineIDs) {
+				most = max(most, peakOf(pid))
 			}
 			select {
 			case <-done:
@@ -44,12 +51,30 @@ func (t *stateTenant) watchMemory(b *testing.B, do func()) (server, shim float64
 	do()
 	close(done)
 	_ = g.Wait() // it returns nil
-	return readStatus(b, t.pid, "VmHWM:"), shim
+	return readStatus(b, t.pid, "VmHWM:"), most
 }
 
-// shims returns the processes of the shim that the server's containers have. On
-// Docker these are all processes of the program in containers of this machine.
-func (t *stateTenant) shims() (pids []int) {
+// engineIDs returns the ids that Docker has given to the server's containers.
+func (s *stateServer) engineIDs(b *testing.B) (ids []string) {
+	b.Helper()
+	if !s.onDocker {
+		return nil
+	}
+	all, err := s.Containers(b.Context(), client.ContainerFilter{Workload: "kept"})
+	require.NoError(b, err)
+	for _, c := range all {
+		// One that is being destroyed has none.
+		out, _ := exec.CommandContext(b.Context(), "docker", "inspect", "-f", "{{.Id}}", "hostler-"+c.ID).Output()
+		if id := strings.TrimSpace(string(out)); id != "" {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// shims returns the processes of the shim: on Docker those in the containers with
+// these ids.
+func (s *stateServer) shims(engineIDs []string) (pids []int) {
 	entries, _ := os.ReadDir("/proc") // without it there are none
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
@@ -60,10 +85,10 @@ func (t *stateTenant) shims() (pids []int) {
 		if err != nil {
 			continue // it has ended, or is a thread of the kernel
 		}
-		ours := program == filepath.Join(filepath.Dir(t.program), "hostler-shim")
-		if t.onDocker {
+		ours := program == filepath.Join(filepath.Dir(s.program), "hostler-shim")
+		if s.onDocker && program == shim.Mount+"/bin/shim" {
 			cgroup, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cgroup")) // empty if it has ended
-			ours = strings.HasSuffix(program, "/hostler-shim") && strings.Contains(string(cgroup), "docker")
+			ours = slices.ContainsFunc(engineIDs, func(id string) bool { return strings.Contains(string(cgroup), id) })
 		}
 		if ours {
 			pids = append(pids, pid)
