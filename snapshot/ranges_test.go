@@ -96,6 +96,7 @@ func TestCloudsRangeCut(t *testing.T) {
 		b := c.bucket("bucket")
 		require.NoError(t, b.Create(t.Context(), "x", []byte(text)))
 		for what, answer := range answers {
+			var answered atomic.Bool
 			c.way.setIntercept(func(w http.ResponseWriter, r *http.Request) bool {
 				if !isRead(r) {
 					return false
@@ -105,11 +106,13 @@ func TestCloudsRangeCut(t *testing.T) {
 					c.denied(w, r) // Google's client asks for the rest
 					return true
 				}
+				answered.Store(true)
 				answer(w)
 				return true
 			})
 			got, err := readRange(t, b, "x", 2, 6)
 			require.Error(t, err, "%s: %q", what, got)
+			require.True(t, answered.Load(), what)
 			require.NotErrorIs(t, err, io.ErrUnexpectedEOF, what)
 			require.NotErrorIs(t, err, snapshot.ErrNoObject, what)
 		}
