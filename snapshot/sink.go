@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/hostler/hostler/snapshot/statekey"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -26,6 +27,8 @@ type Sink struct {
 	bucket Bucket
 	sync   *workload.Sync
 	quota  *memoryQuota
+	// keys encrypt what is stored; nil for no encryption.
+	keys *statekey.Keys
 }
 
 // New returns the sink of a workload's sync on an open bucket. Sinks opens the
