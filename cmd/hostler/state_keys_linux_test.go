@@ -47,9 +47,12 @@ func TestStateKeys(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "keys")
 	require.NoError(t, os.WriteFile(file, []byte("# the current one\n"+stateKey+"\n"), 0o600))
+	self, err := os.Executable() // no container is created, so that any program will do
+	require.NoError(t, err)
 	for _, path := range []string{file, ""} {
 		var log bytes.Buffer
-		s, err := wire(t.Context(), serveConfig{data: filepath.Join(dir, "data"), runtime: "process", store: sqlite, stateKeyFile: path}, slog.New(slog.NewTextHandler(&log, nil)))
+		c := serveConfig{data: filepath.Join(dir, "data"), runtime: "process", store: sqlite, shim: self, stateKeyFile: path}
+		s, err := wire(t.Context(), c, slog.New(slog.NewTextHandler(&log, nil)))
 		require.NoError(t, err)
 		id := s.sinks.Keys.Current().String()
 		require.NoError(t, s.closeAll())
