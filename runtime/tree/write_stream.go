@@ -97,7 +97,7 @@ func (s *Sender) Stamps() ([]Stamp, error) {
 
 // Message is what a Receiver receives.
 type Message struct {
-	Entry            // with only a path if it is removed
+	Entry     // with only a path if it is removed
 	IsRemoved bool
 }
 
