@@ -22,6 +22,7 @@ func (t *tree) addNode(p location, n *node, u *User) error {
 		n.modified = time.Now()
 	}
 	p.parent.children[p.name] = n
+	t.touch(n)
 	t.countChange(p)
 	return nil
 }
@@ -37,7 +38,7 @@ func (t *tree) read(name string, u *User) ([]byte, error) {
 	case !isAllowed(p.node, u, mayRead):
 		return nil, &fs.PathError{Op: "open", Path: name, Err: syscall.EACCES}
 	}
-	return p.node.data, nil
+	return p.node.content(), nil
 }
 
 // write creates a file or writes to one, replacing its content or appending.
@@ -50,9 +51,11 @@ func (t *tree) write(name string, data []byte, atEnd bool, u *User) error {
 		err = t.addNode(p, &node{mode: 0o644, data: data}, u)
 	} else if err = t.checkOverwritable(p, u); err == nil {
 		if atEnd {
-			data = append(p.node.data[:len(p.node.data):len(p.node.data)], data...)
+			old := p.node.content()
+			data = append(old[:len(old):len(old)], data...)
 		}
-		p.node.data, p.node.program, p.node.modified = data, "", time.Now()
+		p.node.data, p.node.holes, p.node.program, p.node.modified = data, nil, "", time.Now()
+		t.touch(p.node)
 		t.countChange(p)
 	}
 	if err != nil {
@@ -154,6 +157,7 @@ func (t *tree) chmod(name string, mode fs.FileMode, u *User) error {
 		return &fs.PathError{Op: "chmod", Path: name, Err: err}
 	}
 	p.node.mode = p.node.mode&^fs.ModePerm | mode.Perm()
+	t.touch(p.node)
 	t.countChange(p)
 	return nil
 }

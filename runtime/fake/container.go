@@ -26,6 +26,7 @@ type container struct {
 	state       runtime.State
 	code        int
 	oom         bool
+	exits       int // so far, which end what reads or writes a tree
 	files       *tree
 	hasBaseline bool
 	baseline    int // files.changes when the baseline was recorded
@@ -113,6 +114,7 @@ func (c *container) newMain(rt *Runtime) (*Proc, error) {
 // other processes are killed. The caller holds the lock.
 func (c *container) handleExit(code int) {
 	c.state, c.code = runtime.Exited, code
+	c.exits++
 	c.loseServers()
 	c.killAll()
 	c.clearRuns()

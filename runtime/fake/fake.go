@@ -5,7 +5,8 @@
 // the suite of package runtimetest, in which its containers have the test program
 // at TestprogPath. It reads no clock other than package time's, and does not poll.
 // The only goroutines that outlive a call are those of tenants' commands, up to the
-// program's end or Park, and of handlers of connections to ports. So it may be used
+// program's end or Park, of handlers of connections to ports, and of writers of
+// trees, up to their Close or Abort. So it may be used
 // within testing/synctest, and a container that is never destroyed blocks nothing
 // once its tenant's claim has ended.
 //
@@ -34,6 +35,7 @@ const TestprogPath = "/bin/box"
 // long as it does: a test of a restarted server continues with the same value.
 type Runtime struct {
 	faults  faults
+	moved   movedCounters
 	events  events
 	down    atomic.Bool
 	created atomic.Uint32 // containers ever, for their addresses
@@ -88,6 +90,11 @@ func (rt *Runtime) call(ctx context.Context, call Call, action func() error) err
 
 func (rt *Runtime) attempt(ctx context.Context, call Call, action func() error) error {
 	before, after := rt.faults.record(call)
+	return rt.perform(ctx, call, before, after, action)
+}
+
+// perform runs an action and its traps.
+func (rt *Runtime) perform(ctx context.Context, call Call, before, after []Trap, action func() error) error {
 	for _, f := range before {
 		if err := f(ctx, call); err != nil {
 			return err

@@ -16,11 +16,13 @@ type Call struct {
 	// Op is the method: check, create, start, restart, stop, destroy, status, list, logs,
 	// watch, exec, put, get, seal or wipe; open_command, attach_command, list_commands,
 	// end_command or end_commands; stat_file, list_files, read_file, write_file,
-	// remove_file, read_tree or write_tree; dial_port or close_ports.
+	// remove_file, read_tree or write_tree; dial_port or close_ports; scan_tree or
+	// fill_tree. A trap can be set for the parts of the last two as well, which are
+	// not recorded: scan_next, scan_read, fill_create, fill_remove and fill_close.
 	Op string
 	// ID is the container's; empty for list and watch.
 	ID string
-	// Args are the argv of a command, the path of a file, or the port.
+	// Args are the argv of a command, the paths of files, or the port.
 	Args []string
 	// Command is an exec's.
 	Command runtime.Command
@@ -79,6 +81,18 @@ func (f *faults) record(call Call) (before, after []Trap) {
 		f.calls = append(f.calls[:0], f.calls[len(f.calls)-minKeptCalls:]...)
 	}
 	f.calls = append(f.calls, Call{Op: call.Op, ID: call.ID, Args: call.Args})
+	return f.match(call)
+}
+
+// traps returns the traps set for a part of a call.
+func (f *faults) traps(part Call) (before, after []Trap) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.match(part)
+}
+
+// match returns the traps set for a call. The caller holds the lock.
+func (f *faults) match(call Call) (before, after []Trap) {
 	for _, one := range f.set {
 		if !matches(one.pattern, call) {
 			continue

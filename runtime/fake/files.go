@@ -239,7 +239,7 @@ func pack(w *tar.Writer, dir *node, prefix string) error {
 func packNode(w *tar.Writer, n *node, name string) error {
 	h := &tar.Header{
 		Typeflag: tar.TypeReg, Name: name, Mode: int64(n.mode.Perm()),
-		Uid: n.uid, Gid: n.gid, ModTime: n.modified, Size: int64(len(n.data)),
+		Uid: n.uid, Gid: n.gid, ModTime: n.modified, Size: n.size(),
 	}
 	if n.mode.IsDir() {
 		h.Typeflag, h.Name = tar.TypeDir, name+"/"
@@ -250,7 +250,7 @@ func packNode(w *tar.Writer, n *node, name string) error {
 	if err := w.WriteHeader(h); err != nil {
 		return err
 	}
-	_, err := w.Write(n.data)
+	_, err := w.Write(n.content())
 	return err
 }
 

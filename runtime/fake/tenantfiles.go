@@ -93,14 +93,15 @@ func (rt *Runtime) ReadFile(ctx context.Context, id string, ref runtime.FileRef,
 		if err := f.checkReadable(p.node); err != nil {
 			return err
 		}
-		size := int64(len(p.node.data))
+		content := p.node.content()
+		size := int64(len(content))
 		if offset < 0 || offset > size {
 			return syscall.EINVAL
 		}
 		if length < 0 || length > size-offset {
 			length = size - offset
 		}
-		info, data = p.node.info(path.Base(path.Clean(ref.Path))), p.node.data[offset:offset+length]
+		info, data = p.node.info(path.Base(path.Clean(ref.Path))), content[offset:offset+length]
 		return nil
 	})
 	if err != nil {
@@ -228,7 +229,7 @@ func checkFilePath(name string) error {
 // info describes a file.
 func (n *node) info(name string) runtime.FileInfo {
 	info := runtime.FileInfo{
-		Name: name, Type: runtime.TypeFile, Size: int64(len(n.data)), Mode: n.mode.Perm(),
+		Name: name, Type: runtime.TypeFile, Size: n.size(), Mode: n.mode.Perm(),
 		Modified: n.modified, Target: n.target, UID: n.uid, GID: n.gid,
 	}
 	if n.mode.IsDir() {

@@ -120,12 +120,12 @@ func stat(p *Proc, args []string) error {
 		if err != nil {
 			return err
 		}
-		kind, size := "file", len(at.node.data)
+		kind, size := "file", at.node.size()
 		if at.node.mode.IsDir() {
 			kind = "dir"
 		}
 		if at.node.mode&fs.ModeSymlink != 0 {
-			kind, size = "link", len(at.node.target)
+			kind, size = "link", int64(len(at.node.target))
 		}
 		line = fmt.Sprintf("%s %o %d %d %d", kind, at.node.mode.Perm(), at.node.uid, at.node.gid, size)
 		return nil

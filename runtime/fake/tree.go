@@ -21,13 +21,18 @@ type tree struct {
 	mounts  []*mount // the root's first, then by path
 	changes int
 	changed string // the path of the last change
+	inodes  uint64 // that files have
+	clock   int64  // of the last change of a file, in nanoseconds since 1970
 }
 
 // node is a file, a directory or a symbolic link.
 type node struct {
 	mode     fs.FileMode // type and permissions
 	uid, gid int
-	data     []byte // of a file; never changed in place
+	data     []byte // of a file, without its holes; never changed in place
+	holes    []hole // in ascending order
+	inode    uint64 // of a file that was changed or listed
+	changed  int64  // that file's ChangeTime
 	target   string // of a link
 	program  string // of a file that is a program, until it is written to
 	modified time.Time

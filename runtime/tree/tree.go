@@ -2,7 +2,7 @@
 // server, file by file: the entries, their order, and the messages. A whole
 // archive moves everything; a tree moves only what its receiver asks for.
 //
-// Package runtime has the contract, Files.ScanTree and Files.WriteTree. The
+// Package runtime has the contract, Files.ScanTree and Files.FillTree. The
 // messages are those between the server and the program in a container. Either
 // end treats what the other one sends as untrusted: Reader checks sizes, names
 // and order, and holds one batch of entries.
@@ -122,10 +122,10 @@ type Trees interface {
 	// ScanTree begins to list what is below dir. A missing dir is
 	// runtime.ErrFileNotFound.
 	ScanTree(ctx context.Context, id, dir string, o ScanOptions) (Scan, error)
-	// WriteTree begins to write into dir, which must exist and be writable. It
+	// FillTree begins to write into dir, which must exist and be writable. It
 	// fails if the container has received a greater fence. The function stamped,
 	// if set, is called with the stamps of written files, in their order.
-	WriteTree(ctx context.Context, id, dir string, fence int64, stamped func([]Stamp)) (Writer, error)
+	FillTree(ctx context.Context, id, dir string, fence int64, stamped func([]Stamp)) (Writer, error)
 }
 
 // Compare orders paths as a depth-first walk does that sorts the names in each

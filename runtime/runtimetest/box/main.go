@@ -55,6 +55,15 @@
 //	box mkdir DIR MODE     create a directory with exactly that mode
 //	box link TARGET FILE   create a symbolic link
 //	box rename OLD NEW     rename a file or a directory
+//	box exchange A B       exchange two names
+//	box flip DIR TARGET    replace DIR by a link to TARGET and back, indefinitely
+//	box truncate FILE N    set its size
+//	box sparse FILE N TEXT create a file of N bytes with TEXT at its beginning and
+//	                       its end, and nothing between
+//	box ends FILE N        print its first N bytes and its last N
+//	box walk DIR           print what is below DIR, in order, a line each: path,
+//	                       type, mode with all bits, UID, GID, size, modification
+//	                       time in nanoseconds, target, bytes on the disk
 //	box mkfifo FILE        create a named pipe
 //	box tcp ADDRESS KIND   listen on a TCP address, and treat each connection by
 //	                       KIND: echo, mute (read nothing), source (write
@@ -154,6 +163,12 @@ func commands() map[string]command {
 		"mkdir":       {2, mkdir},
 		"link":        {2, link},
 		"rename":      {2, rename},
+		"exchange":    {2, exchange},
+		"flip":        {2, flip},
+		"truncate":    {2, truncate},
+		"sparse":      {3, sparse},
+		"ends":        {2, ends},
+		"walk":        {1, walk},
 		"mkfifo":      {1, makeFIFO},
 		"tcp":         {2, serveTCP},
 		"web":         {1, serveWeb},
