@@ -1,6 +1,7 @@
 package shim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -38,7 +39,7 @@ type treeWriter struct {
 	sender   *tree.Sender
 	stamped  func([]tree.Stamp)
 	isClosed bool
-	closeErr error // the result of Close
+	sendErr  error // the result of every further call
 
 	received   chan struct{} // closed when the program sends nothing more
 	receiveErr error         // why, set before; nil if all is written
@@ -96,19 +97,36 @@ func (w *treeWriter) receive() {
 }
 
 // Create implements tree.Writer.
-func (w *treeWriter) Create(e tree.Entry) error { return w.failure(w.sender.Create(e)) }
+func (w *treeWriter) Create(e tree.Entry) error {
+	return w.send(func() error { return w.sender.Create(e) })
+}
 
 // Write implements tree.Writer.
 func (w *treeWriter) Write(data []byte) error {
-	_, err := w.sender.Write(data)
-	return w.failure(err)
+	return w.send(func() error {
+		_, err := w.sender.Write(data)
+		return err
+	})
 }
 
 // Hole implements tree.Writer.
-func (w *treeWriter) Hole(size int64) error { return w.failure(w.sender.Hole(size)) }
+func (w *treeWriter) Hole(size int64) error {
+	return w.send(func() error { return w.sender.Hole(size) })
+}
 
 // Remove implements tree.Writer.
-func (w *treeWriter) Remove(path string) error { return w.failure(w.sender.Remove(path)) }
+func (w *treeWriter) Remove(path string) error {
+	return w.send(func() error { return w.sender.Remove(path) })
+}
+
+// send sends a part of the tree, unless an earlier one has failed: the tree would not
+// be complete.
+func (w *treeWriter) send(part func() error) error {
+	if w.sendErr == nil {
+		w.sendErr = w.failure(part())
+	}
+	return w.sendErr
+}
 
 // failure returns the error of what could not be sent: why the program has ended, or
 // the tree's.
@@ -126,13 +144,9 @@ func (w *treeWriter) failure(err error) error {
 // Close implements tree.Writer.
 func (w *treeWriter) Close() error {
 	if w.isClosed {
-		return w.closeErr
+		return w.sendErr
 	}
-	err := w.sender.End()
-	if err == nil {
-		err = w.stream.CloseWrite()
-	}
-	if err = w.failure(err); err != nil {
+	if err := w.send(w.sender.End); err != nil {
 		w.Abort(err)
 		return err
 	}
@@ -144,7 +158,7 @@ func (w *treeWriter) Close() error {
 	w.watchdog.Stop()
 	w.mu.Unlock()
 	w.end(w.receiveErr)
-	return w.closeErr
+	return w.sendErr
 }
 
 // Abort implements tree.Writer.
@@ -154,11 +168,11 @@ func (w *treeWriter) Abort(cause error) {
 	}
 	w.stream.Reset(cause)
 	<-w.received
-	w.end(cause)
+	w.end(cmp.Or(cause, errAbandoned))
 }
 
 // end releases the transfer.
 func (w *treeWriter) end(err error) {
-	w.isClosed, w.closeErr = true, err
+	w.isClosed, w.sendErr = true, err
 	w.abort()
 }
