@@ -85,7 +85,7 @@ func (w *treeWriter) Create(e runtimetree.Entry) error {
 
 // checkPath returns an error for a path that leads elsewhere or is not in order.
 func (w *treeWriter) checkPath(name string) error {
-	if !isBelow(name) || path.Clean(name) != name || name == "." {
+	if !isBelow(name) || path.Clean(name) != name || name == "." || checkFilePath("/"+name) != nil {
 		return fmt.Errorf("%w: the path %q", runtime.ErrBadArchive, name)
 	}
 	if w.last != "" && runtimetree.Compare(w.last, name) >= 0 {
@@ -287,7 +287,7 @@ const stampBatch = 16
 type stampReports struct {
 	report  func([]runtimetree.Stamp)
 	next    []runtimetree.Stamp // not reported yet
-	running chan struct{} // closed when the last report has ended; nil before the first
+	running chan struct{}       // closed when the last report has ended; nil before the first
 }
 
 // flush reports what was added since the last report. The container is not locked.
