@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -47,7 +48,7 @@ func dirOf(t *testing.T) string {
 }
 
 // sub returns the path of something in the directory of a case.
-func sub(t *testing.T, name string) string { return "/data/" + dirOf(t) + "/" + name }
+func sub(t *testing.T, name string) string { return path.Join("/data", dirOf(t), name) }
 
 func (c *container) trees() tree.Trees { return c.rt.(tree.Trees) }
 

@@ -168,8 +168,7 @@ func fillOfExited(t *testing.T, s *suite) {
 func (c *container) endAndStart(t *testing.T, start bool) {
 	t.Helper()
 	c.endMain(t)
-	eventually(t, "it has exited", func() bool { return c.state(t, c.id) == runtime.Exited })
 	if start {
-		require.NoError(t, c.rt.Start(t.Context(), c.id, 2))
+		require.NoError(t, c.rt.Restart(t.Context(), c.id, 2))
 	}
 }

@@ -152,7 +152,7 @@ func treeChangedWhileRead(t *testing.T, c *container) {
 
 // A hole costs neither time nor space.
 func treeSparse(t *testing.T, c *container) {
-	const size, text, most = int64(1 << 30), "the text at its ends", int64(1 << 20)
+	const size, text, most = int64(1 << 30), "the text at its ends", int64(4 << 20)
 	from, to := dirOf(t)+"/from", dirOf(t)+"/to"
 	c.mustExec(t, "mkdir", from, "755")
 	c.mustExec(t, "mkdir", to, "755")

@@ -192,7 +192,7 @@ func fillThroughLinks(t *testing.T, c *container) {
 	}
 }
 
-// A tree gives nobody rights: it sets neither setuid nor setgid, and the user that
+// A tree gives no one rights: it sets neither setuid nor setgid, and the user that
 // supervises the container owns nothing.
 func fillModes(t *testing.T, c *container) {
 	for name, change := range map[string]func(*tree.Entry){
