@@ -30,6 +30,15 @@ type Bucket interface {
 	// then: not when access is denied, or the bucket does not exist. The caller
 	// closes the reader.
 	Get(ctx context.Context, key string) (io.ReadCloser, error)
+	// GetRange reads size bytes of an object, from offset on. The reader
+	// returns exactly these, and then io.EOF, or an error. An error wraps
+	// io.ErrUnexpectedEOF when the object has fewer bytes, and only then: not
+	// when a connection ends early. It comes from GetRange or from the reader.
+	// ErrNoObject is as with Get. The reader ends with ctx. When the object is
+	// deleted in the meantime, it returns the bytes or an error. A range without
+	// a byte, or with a negative number, is an error. The caller closes the
+	// reader.
+	GetRange(ctx context.Context, key string, offset, size int64) (io.ReadCloser, error)
 	// List calls each for every object whose key begins with prefix, in no
 	// particular order, until it returns an error, and returns that.
 	List(ctx context.Context, prefix string, each func(Object) error) error

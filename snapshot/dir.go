@@ -132,12 +132,47 @@ func (e *ctxReader) Read(p []byte) (int, error) {
 
 // Get implements Bucket.
 func (b *dirBucket) Get(ctx context.Context, key string) (io.ReadCloser, error) {
-	f, err := b.root.Open(key)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, ErrNoObject
-	}
+	f, _, err := b.open(key)
 	if err != nil {
 		return nil, err
+	}
+	return &objectReader{&ctxReader{ctx, f}, f}, nil
+}
+
+// GetRange implements Bucket.
+func (b *dirBucket) GetRange(ctx context.Context, key string, offset, size int64) (io.ReadCloser, error) {
+	if err := CheckRange(offset, size); err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	f, has, err := b.open(key)
+	if err != nil {
+		return nil, err
+	}
+	if has < offset+size {
+		_ = f.Close()
+		return nil, fmt.Errorf("the object has %d bytes: %w", has, io.ErrUnexpectedEOF)
+	}
+	section := &ctxReader{ctx, io.NewSectionReader(f, offset, size)}
+	return &objectReader{RangeReader(section, size, io.ErrUnexpectedEOF), f}, nil
+}
+
+// objectReader reads an object from a file.
+type objectReader struct {
+	io.Reader
+	io.Closer
+}
+
+// open opens the file of an object, and returns its size.
+func (b *dirBucket) open(key string) (*os.File, int64, error) {
+	f, err := b.root.Open(key)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, ErrNoObject
+	}
+	if err != nil {
+		return nil, 0, err
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
@@ -145,12 +180,9 @@ func (b *dirBucket) Get(ctx context.Context, key string) (io.ReadCloser, error) 
 	}
 	if err != nil {
 		_ = f.Close()
-		return nil, err
+		return nil, 0, err
 	}
-	return struct {
-		io.Reader
-		io.Closer
-	}{&ctxReader{ctx, f}, f}, nil
+	return f, info.Size(), nil
 }
 
 // List implements Bucket.

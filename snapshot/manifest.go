@@ -17,7 +17,7 @@ import (
 // manifestVersion is the version of the manifest's format. A manifest of a
 // later version is refused, because a server that does not understand it must
 // not replace it.
-const manifestVersion = 1
+const manifestVersion = 2
 
 // maxManifestSize bounds the size of a manifest that is read: far above that of
 // the maximum of keep.
@@ -32,6 +32,7 @@ type manifest struct {
 	Fence      int64      `json:"fence"`
 	Workload   string     `json:"workload"`
 	Tenant     string     `json:"tenant"`
+	Salt       [32]byte   `json:"salt"`      // keys the hashes of this owner's blobs; never changes
 	Snapshots  []Snapshot `json:"snapshots"` // the current one first
 }
 
@@ -41,17 +42,6 @@ func (h manifest) current() (Snapshot, bool) {
 		return Snapshot{}, false
 	}
 	return h.Snapshots[0], true
-}
-
-// objects returns the objects that the snapshots need.
-func (h manifest) objects() map[string]bool {
-	all := map[string]bool{}
-	for _, s := range h.Snapshots {
-		for _, p := range s.Parts {
-			all[p.Object] = true
-		}
-	}
-	return all
 }
 
 // withSnapshot returns the manifest after h with a new current snapshot and at
@@ -206,12 +196,6 @@ func (s *Sink) collectGarbage(ctx context.Context, dir string, list []int64, pre
 	for _, generation := range list {
 		if generation < next.Generation {
 			_ = s.bucket.Delete(ctx, manifestKey(dir, generation))
-		}
-	}
-	needed := next.objects()
-	for object := range previous.objects() {
-		if !needed[object] {
-			_ = s.bucket.Delete(ctx, dir+object)
 		}
 	}
 }

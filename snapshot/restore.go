@@ -81,7 +81,7 @@ func (s *Sink) prune(ctx context.Context, o Owner, before time.Time) (int, error
 		}
 		h.Snapshots, h.Generation = next.Snapshots, h.Generation+1
 	}
-	needed := h.objects()
+	needed := map[string]bool{} // to be written
 	var garbage []string
 	err = s.bucket.List(ctx, at, func(o Object) error {
 		if o.Time.Before(before) && !needed[o.Key[len(at):]] && o.Key != manifestKey(at, h.Generation) {

@@ -3,22 +3,15 @@ package snapshot
 import (
 	"context"
 	"fmt"
-	"io"
 
+	"github.com/hostler/hostler/runtime/tree"
+	"github.com/hostler/hostler/snapshot/pack"
 	"github.com/hostler/hostler/workload"
 )
 
 // Files has the methods of a runtime that transfers need; runtime.Files has
 // them.
-type Files interface {
-	// CopyIn unpacks an archive into an existing directory;
-	// runtime.ErrFileNotFound when there is none. It fails when reading the
-	// archive fails, and if the container has received a greater fence.
-	CopyIn(ctx context.Context, id, dir string, fence int64, tar io.Reader) error
-	// CopyOut packs the contents of a directory; runtime.ErrFileNotFound when
-	// there is none. Only a complete archive ends in io.EOF.
-	CopyOut(ctx context.Context, id, dir string) (io.ReadCloser, error)
-}
+type Files = tree.Trees
 
 // Sink stores the state of one workload's tenants in a bucket. It is safe for
 // concurrent use.
@@ -26,6 +19,7 @@ type Sink struct {
 	bucket Bucket
 	sync   *workload.Sync
 	quota  *memoryQuota
+	keys   pack.Keys // of packs; nil for none
 }
 
 // New returns the sink of a workload's sync on an open bucket. Sinks opens the

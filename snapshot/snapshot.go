@@ -67,13 +67,22 @@ type Part struct {
 	Path     string        `json:"path"`      // in the container
 	Pattern  string        `json:"pattern"`
 	Mode     workload.Mode `json:"mode"`
-	Object   string        `json:"object"` // its key below the owner's directory
-	Size     int64         `json:"size"`   // bytes of the object
-	SHA256   string        `json:"sha256"` // of the object
-	Digest   string        `json:"digest"` // of the files, however they are packed
+	Index    Location      `json:"index"`  // the root of its index
 	Files    int           `json:"files"`  // including directories and links
 	Bytes    int64         `json:"bytes"`  // of the files' contents
+	Stored   int64         `json:"stored"` // bytes in the sink that it needs, also those that it shares
+	New      int64         `json:"new"`    // of these, what its upload has stored
 	Skipped  int           `json:"skipped,omitempty"`
+}
+
+// Location is where a root is, as a manifest has it.
+type Location struct {
+	Pack     string `json:"pack"` // a UUID
+	PackSize int64  `json:"pack_size"`
+	Offset   uint32 `json:"offset"`
+	Length   uint32 `json:"length"`
+	Size     uint32 `json:"size"`
+	Hash     string `json:"hash"` // in hexadecimal
 }
 
 // Files returns how many files, directories and links a snapshot holds.
@@ -94,11 +103,21 @@ func (s Snapshot) Bytes() int64 {
 	return n
 }
 
-// StoredBytes returns the total size of the objects of a snapshot in its sink.
+// StoredBytes returns how many bytes in its sink a snapshot needs, those that it
+// shares with others included.
 func (s Snapshot) StoredBytes() int64 {
 	var n int64
 	for _, p := range s.Parts {
-		n += p.Size
+		n += p.Stored
+	}
+	return n
+}
+
+// NewBytes returns how many bytes the upload of a snapshot has stored.
+func (s Snapshot) NewBytes() int64 {
+	var n int64
+	for _, p := range s.Parts {
+		n += p.New
 	}
 	return n
 }
@@ -112,11 +131,15 @@ type Transfer struct {
 	// Unchanged reports that the current snapshot was already the same, and
 	// that the upload stored nothing.
 	Unchanged bool
-	// Files is how many files, directories and links were put into the
-	// container, or read from it.
+	// Files is how many files, directories and links the state has, and Bytes
+	// their total size.
 	Files int
-	// Bytes is their total size; Sent is the number of bytes to or from the
-	// sink.
-	Bytes, Sent int64
-	Duration    time.Duration
+	Bytes int64
+	// MovedFiles is how many of the files were read from the container or written
+	// into it, and MovedBytes their total size. The others were there already.
+	MovedFiles int
+	MovedBytes int64
+	// Sent is the number of bytes to or from the sink.
+	Sent     int64
+	Duration time.Duration
 }

@@ -29,7 +29,7 @@ var ErrInjected = errors.New("injected failure")
 
 // Call is one call of a bucket.
 type Call struct {
-	Op  string // put, create, get, list or delete
+	Op  string // put, create, get, range, list or delete
 	Key string
 }
 
@@ -209,6 +209,31 @@ func (m *Memory) Get(ctx context.Context, key string) (io.ReadCloser, error) {
 			return snapshot.ErrNoObject
 		}
 		r = &budgetReader{ctx, m, bytes.NewReader(o.data)}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return io.NopCloser(r), nil
+}
+
+// GetRange implements snapshot.Bucket.
+func (m *Memory) GetRange(ctx context.Context, key string, offset, size int64) (io.ReadCloser, error) {
+	var r io.Reader
+	err := m.call(ctx, "range", key, func() error {
+		if err := snapshot.CheckRange(offset, size); err != nil {
+			return err
+		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		o, there := m.objects[key]
+		if !there {
+			return snapshot.ErrNoObject
+		}
+		if int64(len(o.data)) < offset+size {
+			return fmt.Errorf("the object has %d bytes: %w", len(o.data), io.ErrUnexpectedEOF)
+		}
+		r = &budgetReader{ctx, m, bytes.NewReader(o.data[offset : offset+size])}
 		return nil
 	})
 	if err != nil {
