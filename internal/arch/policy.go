@@ -15,7 +15,6 @@ var layers = []layer{
 	{"auth/audit", []string{"activity"}},
 	{"auth/credential", []string{"activity", "auth", "internal/regular"}},
 	{"runtime", nil},
-	{"runtime/tree", nil},
 	{"quota", nil},
 	{"internal/flow", nil},
 	{"internal/transition", []string{"activity"}},
