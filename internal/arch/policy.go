@@ -28,7 +28,6 @@ var layers = []layer{
 	{"membership", []string{"runtime", "internal/flow"}},
 
 	// What runs containers. Backends know the contract and the shim.
-	{"runtime/tree", nil},
 	{"runtime/shim", []string{"runtime", "runtime/tree", "internal/backoff"}},
 	{"runtime/shim/proctree", nil},
 	{"runtime/shim/backend", []string{"runtime", "runtime/shim", "runtime/tree"}},

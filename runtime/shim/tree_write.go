@@ -11,8 +11,8 @@ import (
 	"github.com/hostler/hostler/runtime/tree"
 )
 
-// WriteTree implements tree.Trees.WriteTree, for a directory that is writable.
-func (s *Session) WriteTree(ctx context.Context, dir string, fence int64, stamped func([]tree.Stamp)) (tree.Writer, error) {
+// FillTree implements tree.Trees.FillTree, for a directory that is writable.
+func (s *Session) FillTree(ctx context.Context, dir string, fence int64, stamped func([]tree.Stamp)) (tree.Writer, error) {
 	t, err := s.startTransfer(ctx, "write", Request{Op: OpWrite, Paths: []string{dir}, Fence: fence, Streams: 1})
 	if err != nil {
 		return nil, err
@@ -96,23 +96,23 @@ func (w *treeWriter) receive() {
 }
 
 // Create implements tree.Writer.
-func (w *treeWriter) Create(e tree.Entry) error { return w.result(w.sender.Create(e)) }
+func (w *treeWriter) Create(e tree.Entry) error { return w.failure(w.sender.Create(e)) }
 
 // Write implements tree.Writer.
 func (w *treeWriter) Write(data []byte) error {
 	_, err := w.sender.Write(data)
-	return w.result(err)
+	return w.failure(err)
 }
 
 // Hole implements tree.Writer.
-func (w *treeWriter) Hole(size int64) error { return w.result(w.sender.Hole(size)) }
+func (w *treeWriter) Hole(size int64) error { return w.failure(w.sender.Hole(size)) }
 
 // Remove implements tree.Writer.
-func (w *treeWriter) Remove(path string) error { return w.result(w.sender.Remove(path)) }
+func (w *treeWriter) Remove(path string) error { return w.failure(w.sender.Remove(path)) }
 
-// result returns the error of what could not be sent: why the program has ended, or
+// failure returns the error of what could not be sent: why the program has ended, or
 // the tree's.
-func (w *treeWriter) result(err error) error {
+func (w *treeWriter) failure(err error) error {
 	if err == nil || errors.Is(err, tree.ErrMalformed) {
 		return treeError(err)
 	}
@@ -132,7 +132,7 @@ func (w *treeWriter) Close() error {
 	if err == nil {
 		err = w.stream.CloseWrite()
 	}
-	if err = w.result(err); err != nil {
+	if err = w.failure(err); err != nil {
 		w.Abort(err)
 		return err
 	}

@@ -50,18 +50,18 @@ func (c Containers) ScanTree(ctx context.Context, id, dir string, o tree.ScanOpt
 	return scan, wrap(err, "scan the files in %s of the container %s", dir, id)
 }
 
-// WriteTree implements tree.Trees.WriteTree.
-func (c Containers) WriteTree(ctx context.Context, id, dir string, fence int64, stamped func([]tree.Stamp)) (tree.Writer, error) {
-	w, err := c.writeTree(ctx, id, dir, fence, stamped)
+// FillTree implements tree.Trees.FillTree.
+func (c Containers) FillTree(ctx context.Context, id, dir string, fence int64, stamped func([]tree.Stamp)) (tree.Writer, error) {
+	w, err := c.fillTree(ctx, id, dir, fence, stamped)
 	return w, wrap(err, "write files into %s of the container %s", dir, id)
 }
 
-func (c Containers) writeTree(ctx context.Context, id, dir string, fence int64, stamped func([]tree.Stamp)) (tree.Writer, error) {
+func (c Containers) fillTree(ctx context.Context, id, dir string, fence int64, stamped func([]tree.Stamp)) (tree.Writer, error) {
 	dir, err := c.writablePath(ctx, id, dir)
 	if err != nil {
 		return nil, err
 	}
-	return c.sessions.Get(id).WriteTree(ctx, dir, fence, stamped)
+	return c.sessions.Get(id).FillTree(ctx, dir, fence, stamped)
 }
 
 // CopyOut implements runtime.Files.CopyOut.
