@@ -36,6 +36,7 @@ type treeWriter struct {
 	*transfer
 	archive  *archive
 	sender   *tree.Sender
+	err      error // of the first call that failed: what follows would be incomplete
 	stamped  func([]tree.Stamp)
 	isClosed bool
 	closeErr error // the result of Close
@@ -96,19 +97,34 @@ func (w *treeWriter) receive() {
 }
 
 // Create implements tree.Writer.
-func (w *treeWriter) Create(e tree.Entry) error { return w.failure(w.sender.Create(e)) }
+func (w *treeWriter) Create(e tree.Entry) error {
+	return w.send(func() error { return w.sender.Create(e) })
+}
 
 // Write implements tree.Writer.
 func (w *treeWriter) Write(data []byte) error {
-	_, err := w.sender.Write(data)
-	return w.failure(err)
+	return w.send(func() error {
+		_, err := w.sender.Write(data)
+		return err
+	})
 }
 
 // Hole implements tree.Writer.
-func (w *treeWriter) Hole(size int64) error { return w.failure(w.sender.Hole(size)) }
+func (w *treeWriter) Hole(size int64) error {
+	return w.send(func() error { return w.sender.Hole(size) })
+}
 
 // Remove implements tree.Writer.
-func (w *treeWriter) Remove(path string) error { return w.failure(w.sender.Remove(path)) }
+func (w *treeWriter) Remove(path string) error {
+	return w.send(func() error { return w.sender.Remove(path) })
+}
+
+func (w *treeWriter) send(message func() error) error {
+	if w.err == nil {
+		w.err = w.failure(message())
+	}
+	return w.err
+}
 
 // failure returns the error of what could not be sent: why the program has ended, or
 // the tree's.
@@ -128,14 +144,11 @@ func (w *treeWriter) Close() error {
 	if w.isClosed {
 		return w.closeErr
 	}
-	err := w.sender.End()
-	if err == nil {
-		err = w.stream.CloseWrite()
-	}
-	if err = w.failure(err); err != nil {
+	if err := w.send(w.sender.End); err != nil {
 		w.Abort(err)
 		return err
 	}
+	_ = w.stream.CloseWrite() // the program may have ended by now: its result counts
 	w.mu.Lock()
 	w.watchdog = w.startWatchdog()
 	w.mu.Unlock()
