@@ -7,6 +7,7 @@ import (
 	"os"
 	"syscall"
 
+	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/shim"
 	"github.com/hostler/hostler/runtime/shim/proctree"
 	"golang.org/x/sys/unix"
@@ -47,6 +48,7 @@ func (s *supervisor) transferFiles(in *shim.Incoming) error {
 	case <-in.Closed():
 		return errSessionLost
 	}
+	kills := s.kills.Load()
 	m, err := s.admitTransfer(in.Request)
 	<-s.changeSem
 	if err != nil {
@@ -57,7 +59,11 @@ func (s *supervisor) transferFiles(in *shim.Incoming) error {
 		return err
 	}
 	go m.killOnReset(in.Stream(0)) // ends with the transfer process
-	return m.copyData(in)
+	err = m.copyData(in)
+	if errors.Is(err, errTransferKilled) && s.kills.Load() != kills {
+		return fmt.Errorf("%w: %w", runtime.ErrContainerExited, err)
+	}
+	return err
 }
 
 // admitTransfer starts a transfer process unless the flow of the request is no
@@ -70,7 +76,10 @@ func (s *supervisor) admitTransfer(r shim.Request) (*transferProcess, error) {
 	return s.startTransferProcess(r)
 }
 
-var errSessionLost = errors.New("connection lost")
+var (
+	errSessionLost    = errors.New("connection lost")
+	errTransferKilled = errors.New("the transfer process was killed")
+)
 
 // transferProcess is a process that transfers files. It runs as long as the server
 // waits for it.
@@ -170,7 +179,7 @@ func (m *transferProcess) start(s *supervisor, r shim.Request, files []uintptr) 
 func (m *transferProcess) readResult() {
 	f, err := shim.ReadFrame(m.socket, maxResultSize)
 	if err != nil {
-		m.result <- fmt.Errorf("the transfer process was killed: %w", err)
+		m.result <- fmt.Errorf("%w: %w", errTransferKilled, err)
 		return
 	}
 	response, err := shim.Decode[shim.Response](f, shim.KindResponse)

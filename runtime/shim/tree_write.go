@@ -1,6 +1,7 @@
 package shim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -36,10 +37,9 @@ type treeWriter struct {
 	*transfer
 	archive  *archive
 	sender   *tree.Sender
-	err      error // of the first call that failed: what follows would be incomplete
 	stamped  func([]tree.Stamp)
 	isClosed bool
-	closeErr error // the result of Close
+	sendErr  error // the result of every further call
 
 	received   chan struct{} // closed when the program sends nothing more
 	receiveErr error         // why, set before; nil if all is written
@@ -119,11 +119,13 @@ func (w *treeWriter) Remove(path string) error {
 	return w.send(func() error { return w.sender.Remove(path) })
 }
 
-func (w *treeWriter) send(message func() error) error {
-	if w.err == nil {
-		w.err = w.failure(message())
+// send sends a part of the tree, unless an earlier one has failed: the tree would not
+// be complete.
+func (w *treeWriter) send(part func() error) error {
+	if w.sendErr == nil {
+		w.sendErr = w.failure(part())
 	}
-	return w.err
+	return w.sendErr
 }
 
 // failure returns the error of what could not be sent: why the program has ended, or
@@ -142,13 +144,12 @@ func (w *treeWriter) failure(err error) error {
 // Close implements tree.Writer.
 func (w *treeWriter) Close() error {
 	if w.isClosed {
-		return w.closeErr
+		return w.sendErr
 	}
 	if err := w.send(w.sender.End); err != nil {
 		w.Abort(err)
 		return err
 	}
-	_ = w.stream.CloseWrite() // the program may have ended by now: its result counts
 	w.mu.Lock()
 	w.watchdog = w.startWatchdog()
 	w.mu.Unlock()
@@ -157,7 +158,7 @@ func (w *treeWriter) Close() error {
 	w.watchdog.Stop()
 	w.mu.Unlock()
 	w.end(w.receiveErr)
-	return w.closeErr
+	return w.sendErr
 }
 
 // Abort implements tree.Writer.
@@ -167,11 +168,11 @@ func (w *treeWriter) Abort(cause error) {
 	}
 	w.stream.Reset(cause)
 	<-w.received
-	w.end(cause)
+	w.end(cmp.Or(cause, errAbandoned))
 }
 
 // end releases the transfer.
 func (w *treeWriter) end(err error) {
-	w.isClosed, w.closeErr = true, err
+	w.isClosed, w.sendErr = true, err
 	w.abort()
 }
