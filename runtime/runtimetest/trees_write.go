@@ -116,11 +116,13 @@ func fillBadPaths(t *testing.T, c *container) {
 	require.Equal(t, map[string]string{"jail": "d:", "outside": "d:", "outside/kept": "f:kept"}, c.kinds(t, sub(t, "")))
 }
 
-// Paths ascend: the writer may forget what it has left.
+// Paths ascend: the writer may forget what it has left. Nothing is below a file or a
+// link of the same tree.
 func fillBadOrder(t *testing.T, c *container) {
 	for _, k := range [][]treeItem{
 		{treeFile("b", "x"), treeFile("a", "x")}, {treeFile("a", "x"), treeFile("a", "x")}, {treeFile("a.b", "x"), treeFile("a/b", "x")},
 		{treeRemoval("b"), treeFile("a", "x")}, {treeFile("b", "x"), treeRemoval("a")},
+		{treeFile("a", "x"), treeFile("a/b", "x")}, {treeLink("a", "x"), treeDir("a/b", 0o755)}, {treeLink("a", "x"), treeRemoval("a/b")},
 	} {
 		w, err := c.trees().FillTree(t.Context(), c.id, sub(t, ""), 0, nil)
 		require.NoError(t, err)
@@ -171,8 +173,8 @@ func fillBadContent(t *testing.T, c *container) {
 	require.NotContains(t, c.kinds(t, sub(t, "")), "next/x")
 }
 
-// No link leads out of the directory: neither one that was there nor one of the same
-// tree.
+// No link leads out of the directory: neither one that was there, which a directory
+// replaces, nor one of the same tree.
 func fillThroughLinks(t *testing.T, c *container) {
 	before := []treeItem{treeFile("outside/kept", "kept"), treeLink("jail/absolute", c.path(t, sub(t, "outside"))),
 		treeLink("jail/relative", "../outside"), treeLink("jail/up", "..")}
@@ -186,7 +188,10 @@ func fillThroughLinks(t *testing.T, c *container) {
 		{treeRemoval("relative")}, {treeRemoval("up")},
 	} {
 		_, err := c.fillAll(t, sub(t, "jail"), items...)
-		t.Logf("%q: %v", items[len(items)-1].Path, err)
+		require.Equal(t, len(items) == 1, err == nil, "%q: %v", items[len(items)-1].Path, err)
+		if last := items[len(items)-1]; err == nil && !last.remove {
+			require.Contains(t, c.kinds(t, sub(t, "jail")), last.Path)
+		}
 		require.Equal(t, outside, c.walk(t, c.command("walk", c.path(t, sub(t, "outside")))), "%q", items[len(items)-1].Path)
 		c.fill(t, sub(t, ""), before[1:]...)
 	}
