@@ -14,7 +14,7 @@ var layers = []layer{
 	{"auth/attempts", []string{"auth"}},
 	{"auth/audit", []string{"activity"}},
 	{"auth/credential", []string{"activity", "auth", "internal/regular"}},
-	{"runtime", nil},
+	{"runtime", []string{"runtime/tree"}},
 	{"quota", nil},
 	{"internal/flow", nil},
 	{"internal/transition", []string{"activity"}},
@@ -25,9 +25,10 @@ var layers = []layer{
 	{"internal/workqueue", []string{"internal/backoff"}},
 	{"internal/dispatch", []string{"activity", "internal/flow"}},
 	{"internal/arch", nil},
-	{"membership", []string{"runtime", "internal/flow"}},
+	{"membership", []string{"runtime", "runtime/tree", "internal/flow"}},
 
 	// What runs containers. Backends know the contract and the shim.
+	{"runtime/tree", nil},
 	{"runtime/shim", []string{"runtime", "runtime/tree", "internal/backoff"}},
 	{"runtime/shim/proctree", nil},
 	{"runtime/shim/backend", []string{"runtime", "runtime/shim", "runtime/tree"}},

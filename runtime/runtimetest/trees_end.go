@@ -45,9 +45,9 @@ func treeOfStopped(t *testing.T, s *suite) {
 
 	created := s.Spec(t)
 	s.create(t, created)
-	_, err := c.trees().ScanTree(t.Context(), created.ID, "/data", tree.ScanOptions{})
+	_, err := c.rt.ScanTree(t.Context(), created.ID, "/data", tree.ScanOptions{})
 	require.ErrorIs(t, err, runtime.ErrNotRunning, "a container that was never started")
-	_, err = c.trees().FillTree(t.Context(), created.ID, "/data", 1, nil)
+	_, err = c.rt.FillTree(t.Context(), created.ID, "/data", 1, nil)
 	require.ErrorIs(t, err, runtime.ErrNotRunning, "a container that was never started")
 }
 
@@ -64,7 +64,7 @@ func (c *container) largeTreeFile(t *testing.T) treeItem {
 // readUntil begins to read a large file, interrupts that, and returns the error.
 func (c *container) readUntil(ctx context.Context, t *testing.T, dir string, interrupt func()) error {
 	t.Helper()
-	scan, err := c.trees().ScanTree(ctx, c.id, dir, tree.ScanOptions{})
+	scan, err := c.rt.ScanTree(ctx, c.id, dir, tree.ScanOptions{})
 	require.NoError(t, err)
 	defer scan.Close()
 	entries, err := scan.Next()
@@ -96,7 +96,7 @@ func scanCanceled(t *testing.T, s *suite) {
 	err := c.readUntil(ctx, t, "/data/"+marker, cancel)
 	require.ErrorIs(t, err, context.Canceled)
 	c.awaitNoProcess(t, marker)
-	_, err = c.trees().ScanTree(ctx, c.id, "/data", tree.ScanOptions{})
+	_, err = c.rt.ScanTree(ctx, c.id, "/data", tree.ScanOptions{})
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, "still\n", c.mustExec(t, "echo", "still"))
 }
@@ -104,7 +104,7 @@ func scanCanceled(t *testing.T, s *suite) {
 // writeUntil begins to write a large file, interrupts that, and returns the error.
 func (c *container) writeUntil(ctx context.Context, t *testing.T, dir string, interrupt func()) error {
 	t.Helper()
-	w, err := c.trees().FillTree(ctx, c.id, dir, 0, nil)
+	w, err := c.rt.FillTree(ctx, c.id, dir, 0, nil)
 	require.NoError(t, err)
 	item := c.largeTreeFile(t)
 	require.NoError(t, w.Create(item.Entry))
@@ -130,7 +130,7 @@ func fillCanceled(t *testing.T, s *suite) {
 	require.ErrorIs(t, err, context.Canceled)
 	require.Less(t, time.Since(began), maxWait)
 	c.awaitNoProcess(t, marker)
-	_, err = c.trees().FillTree(ctx, c.id, "/data", 0, nil)
+	_, err = c.rt.FillTree(ctx, c.id, "/data", 0, nil)
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, "still\n", c.mustExec(t, "echo", "still"))
 }
