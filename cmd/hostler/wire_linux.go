@@ -240,6 +240,7 @@ func assemble(db *store.DB, rt backend, sinks *snapshot.Sinks, requests *request
 	}, requests)
 	s.memory = memory.New(db, log)
 	s.uses = s.metrics.newRecorder(db, rt, log)
+	s.claims.StateSync.Transferred = s.metrics.newTransferCounter()
 	s.access = access.New(access.Options{
 		Claims: claimRecords{db, s.claims}, Workloads: s.pools.Catalog, Runtime: rt, Uses: s.uses, Log: log,
 		Gates: s.gates(actions, hookRunner),
