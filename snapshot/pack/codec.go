@@ -5,6 +5,7 @@ import (
 	"crypto/cipher"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/zeebo/blake3"
@@ -114,11 +115,15 @@ func (c *codec) open(to []byte, kind Kind, r Ref, stored []byte) ([]byte, error)
 	return c.decompress(to, body, int(r.Size))
 }
 
-// decompress appends the decompressed bytes. It never writes more than size
-// bytes and a block.
+// spare is what the decoder needs after its output to be fast.
+const spare = 16
+
+// decompress appends the decompressed bytes, which are size bytes, or fewer if
+// the blob is damaged. It never takes memory for more.
 func (c *codec) decompress(to, body []byte, size int) ([]byte, error) {
 	if c.unzip == nil {
-		unzip, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(MaxRoot), zstd.WithDecoderLowmem(true))
+		unzip, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(MaxRoot),
+			zstd.WithDecodeAllCapLimit(true), zstd.WithDecoderLowmem(true))
 		if err != nil {
 			return nil, fmt.Errorf("decompress: %w", err)
 		}
@@ -129,11 +134,14 @@ func (c *codec) decompress(to, body []byte, size int) ([]byte, error) {
 	if err := h.Decode(body); err != nil || !h.HasFCS || h.FrameContentSize != uint64(size) {
 		return nil, fmt.Errorf("%w: it does not have the size of its reference", ErrDamaged)
 	}
-	data, err := c.unzip.DecodeAll(body, to)
+	// More frames may follow. The decoder's limits count what the buffer has
+	// already, and so it gets one that is empty.
+	to = slices.Grow(to, size+spare)
+	data, err := c.unzip.DecodeAll(body, to[len(to):len(to):len(to)+size+spare])
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
-	return data, nil
+	return to[:len(to)+min(len(data), size+spare)], nil
 }
 
 // cipher returns the cipher of a pack.
