@@ -46,8 +46,9 @@ func (c *codec) close() {
 // encode appends a stored blob, at the offset that it will have in the pack.
 func (c *codec) encode(to []byte, id ID, kind Kind, data []byte) ([]byte, error) {
 	if c.zip == nil {
+		// A single segment always has its size in its header.
 		zip, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
-			zstd.WithWindowSize(MaxData), zstd.WithEncoderCRC(false))
+			zstd.WithWindowSize(MaxData), zstd.WithSingleSegment(true), zstd.WithEncoderCRC(false))
 		if err != nil {
 			return nil, fmt.Errorf("compress: %w", err)
 		}
