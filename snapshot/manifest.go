@@ -165,8 +165,20 @@ func decodeManifest(data []byte, generation int64) (manifest, error) {
 	if h.Salt == (salt{}) {
 		return manifest{}, fmt.Errorf("%w: the list of snapshots %d has no salt", ErrCorrupt, generation)
 	}
+	for _, s := range h.Snapshots {
+		for _, p := range s.Parts {
+			for _, n := range []int64{int64(p.Files), p.Bytes, p.Stored, p.New, int64(p.Skipped), p.Index.PackSize} {
+				if n < 0 || n > maxNumber {
+					return manifest{}, fmt.Errorf("%w: the list of snapshots %d has the number %d", ErrCorrupt, generation, n)
+				}
+			}
+		}
+	}
 	return h, nil
 }
+
+// maxNumber bounds the numbers of a part, so that sums of them do not overflow.
+const maxNumber = 1 << 50
 
 // commit makes next the current manifest, in place of previous. It is the one
 // step that changes the state. ErrConflict indicates that previous is no longer
