@@ -52,7 +52,7 @@ func (d *decoder) varint() int64 {
 func (d *decoder) bytes(n int) []byte {
 	if n > len(d.b) {
 		d.fail("it ends too early")
-		return make([]byte, min(n, 64)) // callers take up to 32 bytes as an array
+		return make([]byte, min(n, 64)) // callers use at most 32 bytes as an array
 	}
 	b := d.b[:n]
 	d.b = d.b[n:]

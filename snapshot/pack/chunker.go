@@ -20,8 +20,8 @@ const (
 	AverageChunk = 1 << 20
 )
 
-// Chunker cuts content where the content itself says so: after a change, the cuts
-// before and after it are the same. The places depend on the tenant's salt, so
+// Chunker cuts content at places that depend on the bytes there: after a change,
+// the cuts before and after it are the same. The places depend on the tenant's salt, so
 // that sizes of chunks do not show a known file. It is used by one goroutine.
 type Chunker struct {
 	chunker *chunkers.Chunker
