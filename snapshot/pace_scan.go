@@ -4,10 +4,6 @@ import (
 	"github.com/hostler/hostler/runtime/tree"
 )
 
-// entryProgress is what an entry counts, in bytes. A tree of which nothing is
-// read is listed, and that is no idle container.
-const entryProgress = 256
-
 // pacedScan is a scan whose waits for the container are bounded.
 type pacedScan struct {
 	tree.Scan
@@ -18,7 +14,7 @@ type pacedScan struct {
 func (s pacedScan) Next() ([]tree.Entry, error) {
 	s.beginWait()
 	entries, err := s.Scan.Next()
-	if cut := s.endWait(entryProgress * len(entries)); cut != nil {
+	if cut := s.endWait(paceOfEntry * len(entries)); cut != nil {
 		return nil, cut
 	}
 	return entries, err
@@ -28,7 +24,7 @@ func (s pacedScan) Next() ([]tree.Entry, error) {
 func (s pacedScan) Read(indexes []int, each func(int, tree.Entry, tree.Content) error) error {
 	s.beginWait()
 	err := s.Scan.Read(indexes, func(index int, as tree.Entry, content tree.Content) error {
-		if cut := s.endWait(entryProgress); cut != nil {
+		if cut := s.endWait(paceOfEntry); cut != nil {
 			return cut
 		}
 		err := each(index, as, pacedContent{content, s.pace})
@@ -51,7 +47,7 @@ type pacedContent struct {
 func (c pacedContent) Next() ([]byte, int64, error) {
 	c.beginWait()
 	data, hole, err := c.Content.Next()
-	if cut := c.endWait(max(len(data), entryProgress)); cut != nil {
+	if cut := c.endWait(max(len(data), paceOfEntry)); cut != nil {
 		return nil, 0, cut
 	}
 	return data, hole, err

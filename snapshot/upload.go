@@ -164,10 +164,6 @@ func (u *upload) progress(n int64) {
 	}
 }
 
-// isMissing reports whether the directory to upload does not exist, which counts
-// as empty.
-func isMissing(err error) bool { return errors.Is(err, runtime.ErrFileNotFound) }
-
 // containerError marks errors that are caused by the contents of the container.
 func containerError(err error) error {
 	if errors.Is(err, runtime.ErrBadArchive) || errors.Is(err, ErrTooLarge) {

@@ -39,15 +39,15 @@ func (a *ancestors) advance(e tree.Entry, written bool) bool {
 // descend leaves the directories that the next entry is not in.
 func (a *ancestors) descend(name string) {
 	for n := len(a.dirs); n > 0; n-- {
-		if end := a.dirs[n-1].end; isBelow(name, a.name[:end]) {
+		if end := a.dirs[n-1].end; isInside(name, a.name[:end]) {
 			break
 		}
 		a.dirs = a.dirs[:n-1]
 	}
 }
 
-// isBelow reports whether a path is below another.
-func isBelow(name, dir string) bool {
+// isInside reports whether a path is below another.
+func isInside(name, dir string) bool {
 	return len(name) > len(dir) && name[len(dir)] == '/' && name[:len(dir)] == dir
 }
 

@@ -44,7 +44,7 @@ func (p *pass) newPartScan(ctx context.Context, m workload.Mapping, last *Part, 
 		seen: seenFiles{ahead: from.cursor(ctx), seen: &seenReader{}},
 	}
 	s.stamps = p.newStamps(last)
-	if s.stamps.lastKey != "" {
+	if s.stamps.lastKey != "" && hasSeenList(*last) {
 		s.seen.seen = openSeen(ctx, p.bucket, s.stamps.lastKey)
 	}
 	return s
@@ -249,7 +249,7 @@ func (s *partScan) rest() error {
 // onlyOld is for an entry that is not in the container. A mapping that only adds
 // keeps it, unless it is below something that is not a directory.
 func (s *partScan) onlyOld() error {
-	if s.mapping.Mode != workload.ModeCopy || s.blocked != "" && isBelow(s.old.now.Path, s.blocked) {
+	if s.mapping.Mode != workload.ModeCopy || s.blocked != "" && isInside(s.old.now.Path, s.blocked) {
 		return s.dropOld()
 	}
 	r := s.old.now

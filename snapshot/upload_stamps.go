@@ -4,10 +4,8 @@ import (
 	"github.com/hostler/hostler/runtime/tree"
 )
 
-// A seen list is stored for a part that costs more to read than to list.
+// Limits of the stamps of an upload.
 const (
-	minSeenFiles = 256
-	minSeenBytes = 1 << 20
 	// maxStampsHeld bounds the stamps of an upload that are in memory. For more of
 	// them, of files that were read although nothing has changed, there is no list.
 	maxStampsHeld = 256 << 10
@@ -144,7 +142,7 @@ func (p *pass) storeStamps() {
 	current, _ := p.previous.current()
 	changed := p.isChanged(p.parts)
 	for i, l := range p.stamps {
-		large := l.files >= minSeenFiles || p.parts[i].Bytes >= minSeenBytes
+		large := hasSeenList(p.parts[i])
 		switch {
 		case large && changed:
 			l.end(p.id)
