@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/google/uuid"
 
@@ -56,7 +57,7 @@ func (r repository) openPart(ctx context.Context, from *pack.Reader, p Part) (*i
 
 // storedError marks damage of stored objects as such.
 func storedError(err error) error {
-	if errors.Is(err, pack.ErrDamaged) || errors.Is(err, ErrNoObject) {
+	if errors.Is(err, pack.ErrDamaged) || errors.Is(err, ErrNoObject) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	return err

@@ -20,12 +20,13 @@ type Sink struct {
 	sync   *workload.Sync
 	quota  *memoryQuota
 	keys   pack.Keys // of packs; nil for none
+	wide   wideDownloads
 }
 
 // New returns the sink of a workload's sync on an open bucket. Sinks opens the
 // bucket that the workload names.
 func New(bucket Bucket, sync *workload.Sync) *Sink {
-	return &Sink{bucket: bucket, sync: sync, quota: newMemoryQuota(uploadMemory)}
+	return &Sink{bucket: bucket, sync: sync, quota: newMemoryQuota(uploadMemory), wide: newWideDownloads()}
 }
 
 // Current returns the snapshot that a download would put into a container, or
