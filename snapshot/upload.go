@@ -25,6 +25,7 @@ type upload struct {
 	dir      string // the owner's directory
 	id       string // of the snapshot that it makes
 	previous manifest
+	known    []knownRoot // of previous and of the new snapshot
 	limit    *time.Timer // ends the upload
 	// fresh means that the last indexes are not used, because one is damaged.
 	fresh bool
@@ -132,7 +133,7 @@ func (u *upload) finish(ctx context.Context, parts []Part, done Transfer) (Trans
 	// Even if unchanged, the fence must be stored, so that no older claim can
 	// follow.
 	next.Fence = u.origin.Fence
-	if err := u.commit(ctx, u.dir, u.previous, next); err != nil {
+	if err := u.commit(ctx, u.dir, u.previous, next, u.known...); err != nil {
 		return Transfer{Sent: u.sent}, err
 	}
 	return t, nil

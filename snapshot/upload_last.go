@@ -30,6 +30,7 @@ func (u *upload) openLast(ctx context.Context, last *Part) (*lastIndex, error) {
 		l.from.Close()
 		return nil, err
 	}
+	u.known = append(u.known, knownRoot{last.Index, l.root})
 	l.avoid = compaction(l.root)
 	return l, nil
 }

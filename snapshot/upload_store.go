@@ -87,6 +87,7 @@ func (s *store) complete(parts []Part) {
 		for _, use := range b.root.Packs {
 			p.Stored += use.Live
 		}
+		s.upload.known = append(s.upload.known, knownRoot{p.Index, &b.root})
 	}
 }
 
