@@ -149,7 +149,7 @@ func TestConcurrentPrunes(t *testing.T) {
 	require.Len(t, list, 5)
 	objects := h.bucket.Objects()
 	for _, s := range list {
-		require.Contains(t, objects, "tenants/alice/.hostler/w/"+s.Parts[0].Object)
+		require.Contains(t, objects, "tenants/alice/.hostler/w/packs/"+s.Parts[0].Index.Pack)
 	}
 }
 
