@@ -20,11 +20,14 @@ func (s *Sinks) OpenCount() int {
 }
 
 // KeysOf returns the keys of a sink.
-func KeysOf(s *Sink) *statekey.Keys { return s.keys }
+func KeysOf(s *Sink) *statekey.Keys {
+	keys, _ := s.keys.(packKeys)
+	return keys.Keys
+}
 
-// PeekSize is the size from which a state is read twice.
+// PeekSize is how much an upload may store without memory from the quota.
 const PeekSize = peekSize
 
 // MaxConcurrentUploads is the maximum number of concurrent large uploads to a
 // bucket that needs no memory itself.
-const MaxConcurrentUploads = uploadMemory / packMemory
+const MaxConcurrentUploads = uploadMemory / passMemory

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/google/uuid"
 
@@ -27,15 +28,15 @@ type repository struct {
 // repository returns that of an owner whose directory and current manifest are
 // given.
 func (s *Sink) repository(dir string, h manifest) repository {
-	return repository{bucket: s.bucket, dir: dir, format: &pack.Format{Salt: h.Salt, Keys: s.packKeys()}}
+	return repository{bucket: s.bucket, dir: dir, format: &pack.Format{Salt: h.Salt, Keys: s.keys}}
 }
 
-// packKeys returns the keys of the sink as package pack takes them.
-func (s *Sink) packKeys() pack.Keys {
-	if s.keys == nil {
+// packKeysOf returns keys as package pack takes them, nil for none.
+func packKeysOf(keys *statekey.Keys) pack.Keys {
+	if keys == nil {
 		return nil
 	}
-	return packKeys{s.keys}
+	return packKeys{keys}
 }
 
 // packKeys are keys whose ids are plain bytes.
@@ -75,7 +76,7 @@ func (r repository) openPart(ctx context.Context, from *pack.Reader, p Part) (*i
 
 // storedError marks damage of stored objects as such.
 func storedError(err error) error {
-	if errors.Is(err, pack.ErrDamaged) || errors.Is(err, ErrNoObject) {
+	if errors.Is(err, pack.ErrDamaged) || errors.Is(err, ErrNoObject) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	return err
