@@ -113,15 +113,15 @@ func (u *upload) run(ctx context.Context) (Transfer, error) {
 }
 
 // finish makes the parts the current snapshot, unless they already are.
-func (u *upload) finish(ctx context.Context, parts []Part, done Transfer) (Transfer, error) {
+func (u *pass) finish(ctx context.Context) (Transfer, error) {
 	current, _ := u.previous.current()
-	t := done
-	t.Unchanged = !u.isChanged(parts)
+	t := u.moved
+	t.Unchanged = !u.isChanged(u.parts)
 	next := u.previous
 	t.Snapshot = current
 	if !t.Unchanged {
 		t.Snapshot = Snapshot{
-			ID: u.id, Time: time.Now().UTC(), Parts: parts, Reason: u.origin.Reason,
+			ID: u.id, Time: time.Now().UTC(), Parts: u.parts, Reason: u.origin.Reason,
 			Revision: u.origin.Revision, Claim: u.origin.Claim, Container: u.origin.Container,
 		}
 		next = u.previous.withSnapshot(t.Snapshot, u.sync.Keep)
