@@ -18,9 +18,9 @@ func (s *Sinks) OpenCount() int {
 	return len(s.open)
 }
 
-// PeekSize is the size from which a state is read twice.
+// PeekSize is how much an upload may store without memory from the quota.
 const PeekSize = peekSize
 
 // MaxConcurrentUploads is the maximum number of concurrent large uploads to a
 // bucket that needs no memory itself.
-const MaxConcurrentUploads = uploadMemory / packMemory
+const MaxConcurrentUploads = uploadMemory / passMemory

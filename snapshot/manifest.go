@@ -3,6 +3,7 @@ package snapshot
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,9 +15,9 @@ import (
 	"github.com/hostler/hostler/internal/flow"
 )
 
-// manifestVersion is the version of the manifest's format. A manifest of a
-// later version is refused, because a server that does not understand it must
-// not replace it.
+// manifestVersion is the version of the manifest's format. A manifest of another
+// version is refused: a server that does not understand it must neither replace
+// it nor take it for no state.
 const manifestVersion = 2
 
 // maxManifestSize bounds the size of a manifest that is read: far above that of
@@ -32,8 +33,25 @@ type manifest struct {
 	Fence      int64      `json:"fence"`
 	Workload   string     `json:"workload"`
 	Tenant     string     `json:"tenant"`
-	Salt       [32]byte   `json:"salt"`      // keys the hashes of this owner's blobs; never changes
+	Salt       salt       `json:"salt"`      // keys the hashes of this owner's blobs; never changes
 	Snapshots  []Snapshot `json:"snapshots"` // the current one first
+	Garbage    []Mark     `json:"garbage,omitempty"`
+}
+
+// salt is 32 random bytes, in hexadecimal.
+type salt [32]byte
+
+// MarshalText implements encoding.TextMarshaler.
+func (s salt) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, s[:]), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *salt) UnmarshalText(text []byte) error {
+	b, err := hex.DecodeString(string(text))
+	if err != nil || len(b) != len(s) {
+		return fmt.Errorf("the salt is not %d bytes in hexadecimal", len(s))
+	}
+	copy(s[:], b)
+	return nil
 }
 
 // current returns the newest snapshot, if there is one.
@@ -122,24 +140,47 @@ func (s *Sink) readManifest(ctx context.Context, dir string, generation int64) (
 	if err != nil {
 		return manifest{}, err
 	}
+	return decodeManifest(data, generation)
+}
+
+// decodeManifest returns the manifest that an object has.
+func decodeManifest(data []byte, generation int64) (manifest, error) {
+	// The version first: another one may have other fields.
+	var v struct {
+		Version int `json:"version"`
+	}
+	if err := json.Unmarshal(data, &v); err != nil {
+		return manifest{}, fmt.Errorf("%w: the list of snapshots %d: %w", ErrCorrupt, generation, err)
+	}
+	if v.Version != manifestVersion {
+		return manifest{}, fmt.Errorf("the list of snapshots has version %d, and this server reads version %d", v.Version, manifestVersion)
+	}
 	var h manifest
 	if err := json.Unmarshal(data, &h); err != nil {
 		return manifest{}, fmt.Errorf("%w: the list of snapshots %d: %w", ErrCorrupt, generation, err)
 	}
-	if h.Version > manifestVersion {
-		return manifest{}, fmt.Errorf("the list of snapshots has version %d, of a newer Hostler", h.Version)
-	}
 	if h.Generation != generation {
 		return manifest{}, fmt.Errorf("%w: the list of snapshots %d has generation %d", ErrCorrupt, generation, h.Generation)
+	}
+	if h.Salt == (salt{}) {
+		return manifest{}, fmt.Errorf("%w: the list of snapshots %d has no salt", ErrCorrupt, generation)
 	}
 	return h, nil
 }
 
 // commit makes next the current manifest, in place of previous. It is the one
 // step that changes the state. ErrConflict indicates that previous is no longer
-// current, and that next is not either, or is not known to be.
-func (s *Sink) commit(ctx context.Context, dir string, previous, next manifest) error {
+// current, and that next is not either, or is not known to be. It marks the packs
+// that next does not need, for which it reads roots that are not known.
+func (s *Sink) commit(ctx context.Context, dir string, previous, next manifest, known ...knownRoot) error {
+	if next.Salt == (salt{}) {
+		return errors.New("write the list of snapshots: it has no salt")
+	}
 	next.Generation = previous.Generation + 1
+	flow.Failpoint("snapshot", "mark", "before")
+	var expired []string
+	next.Garbage, expired = s.repository(dir, next).markGarbage(ctx, previous, next, known)
+	flow.Failpoint("snapshot", "mark", "after")
 	data, err := json.Marshal(next)
 	if err != nil {
 		return fmt.Errorf("write the list of snapshots: %w", err)
@@ -168,7 +209,7 @@ func (s *Sink) commit(ctx context.Context, dir string, previous, next manifest) 
 		return ErrConflict
 	}
 	flow.Failpoint("snapshot", "sweep", "before")
-	s.collectGarbage(ctx, dir, list, previous, next)
+	s.sweep(ctx, dir, list, previous, next, expired)
 	flow.Failpoint("snapshot", "sweep", "after")
 	return nil
 }
@@ -186,16 +227,4 @@ func (s *Sink) isOwnWrite(ctx context.Context, key string, want []byte) bool {
 	defer r.Close()
 	got, err := io.ReadAll(io.LimitReader(r, maxManifestSize))
 	return err == nil && bytes.Equal(got, want)
-}
-
-// collectGarbage removes what is not needed now that next is current: older
-// manifests, and objects that previous needed and next does not. They cannot be
-// needed again, because a commit that is based on previous fails. What cannot
-// be removed now is left to Prune.
-func (s *Sink) collectGarbage(ctx context.Context, dir string, list []int64, previous, next manifest) {
-	for _, generation := range list {
-		if generation < next.Generation {
-			_ = s.bucket.Delete(ctx, manifestKey(dir, generation))
-		}
-	}
 }

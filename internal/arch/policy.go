@@ -28,15 +28,14 @@ var layers = []layer{
 	{"membership", []string{"runtime", "internal/flow"}},
 
 	// What runs containers. Backends know the contract and the shim.
-	{"runtime/shim", []string{"runtime", "internal/backoff"}},
+	{"runtime/shim", []string{"runtime", "runtime/tree", "internal/backoff"}},
 	{"runtime/shim/proctree", nil},
-	{"runtime/shim/backend", []string{"runtime", "runtime/shim"}},
+	{"runtime/shim/backend", []string{"runtime", "runtime/shim", "runtime/tree"}},
 	{"runtime/docker", []string{"runtime", "runtime/shim", "runtime/shim/backend"}},
 	{"runtime/process", []string{"runtime", "runtime/shim/..."}},
 	{"runtime/kubernetes", []string{"runtime", "runtime/shim", "runtime/shim/backend"}},
 	{"runtime/fake", []string{"runtime", "runtime/tree"}},
-	{"runtime/tree", nil},
-	{"runtime/runtimetest", []string{"runtime"}},
+	{"runtime/runtimetest", []string{"runtime", "runtime/tree"}},
 	{"runtime/runtimetest/box", nil},
 	{"runtime/runtimetest/attacker", nil},
 	{"runtime/runtimetest/attacktable", nil},
@@ -101,7 +100,7 @@ var layers = []layer{
 
 	// What wires it, and what drives it from outside.
 	{"cmd/hostler", []string{"..."}},
-	{"cmd/hostler-shim", []string{"runtime", "runtime/shim", "runtime/shim/proctree", "internal/jsonvalue"}},
+	{"cmd/hostler-shim", []string{"runtime", "runtime/shim", "runtime/shim/proctree", "runtime/tree", "internal/jsonvalue"}},
 	{"clients/typescript/generate", nil},
 	{"e2e/...", []string{"..."}},
 	{"benchmarks/...", []string{"..."}},
@@ -181,6 +180,7 @@ var minimalPackages = []owner{
 	{"cmd/hostler-shim", []string{"golang.org/x/sys"}, "the shim goes into every container"},
 	{"runtime/shim/...", []string{"golang.org/x/sys"}, "the shim goes into every container"},
 	{"runtime", nil, "the contract of the backends stands on nothing"},
+	{"runtime/tree", nil, "the contract of the backends stands on nothing"},
 	{"activity", nil, "events stand on nothing"},
 	{"client", nil, "programs of others import it"},
 	{"hooks/lint", []string{"mvdan.cc/sh"}, "guards judge tenants' commands with it"},

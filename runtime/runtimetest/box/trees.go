@@ -17,7 +17,7 @@ func exchange(args []string) error {
 }
 
 // flip replaces a directory by a link and the link by the directory, indefinitely.
-// Whatever another process creates there, each turn begins anew.
+// Whatever another process creates there, each turn begins again.
 func flip(args []string) error {
 	dir, target, aside := args[0], args[1], args[0]+".aside"
 	for {
