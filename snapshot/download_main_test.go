@@ -1,12 +1,15 @@
 package snapshot_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -67,7 +70,7 @@ type storedHead struct {
 	Generation int64               `json:"generation"`
 	Workload   string              `json:"workload"`
 	Tenant     string              `json:"tenant"`
-	Salt       [32]byte            `json:"salt"`
+	Salt       string              `json:"salt"`
 	Snapshots  []snapshot.Snapshot `json:"snapshots"`
 }
 
@@ -78,9 +81,9 @@ func newDownloads(t testing.TB, mappings ...workload.Mapping) *downloads {
 	h := &downloads{
 		TB: t, rt: fake.New(), bucket: snapshottest.NewMemory(), cut: 1 << 20,
 		sync: &workload.Sync{Sink: workload.Sink{Prefix: "t/${tenantId}/"}, Keep: 3, MaxSize: 1 << 40, MaxFiles: 1_000_000, Mappings: mappings},
-		head: storedHead{Version: 2, Workload: "w", Tenant: "ada", Salt: [32]byte{1, 2, 3}},
+		head: storedHead{Version: 2, Workload: "w", Tenant: "ada", Salt: strings.Repeat("01", 32)},
 	}
-	h.format.Salt = h.head.Salt
+	h.format.Salt = [32]byte(bytes.Repeat([]byte{1}, 32))
 	h.sink = snapshot.New(h.bucket, h.sync)
 	return h
 }
@@ -144,17 +147,74 @@ func (h *downloads) storePart(files []stateFile, change func(*index.Record)) sna
 		}
 		records = append(records, split(r)...)
 	}
+	root, ref := h.storeIndex(w, records, change != nil)
+	require.NoError(h, w.Flush())
+	size := len(h.bucket.Objects()[ownerPath+"packs/"+ref.Pack.String()])
+	return snapshot.Part{Files: root.Files, Bytes: root.Bytes, Index: snapshot.Location{
+		Pack: ref.Pack.String(), PackSize: int64(size), Offset: ref.Offset, Length: ref.Length, Size: ref.Size, Hash: ref.Hash.String(),
+	}}
+}
+
+// storeIndex stores an index. A hostile one has what no index may have.
+func (h *downloads) storeIndex(w *packs.Writer, records []index.Record, hostile bool) (index.Totals, packs.Ref) {
+	h.Helper()
+	if hostile {
+		return h.storeHostileIndex(w, records)
+	}
 	b := index.NewBuilder(w, &h.format, nil, nil)
 	for _, r := range records {
 		require.NoError(h, b.Add(r))
 	}
 	root, ref, err := b.Finish()
 	require.NoError(h, err)
-	require.NoError(h, w.Flush())
-	size := len(h.bucket.Objects()[ownerPath+"packs/"+ref.Pack.String()])
-	return snapshot.Part{Files: root.Files, Bytes: root.Bytes, Index: snapshot.Location{
-		Pack: ref.Pack.String(), PackSize: int64(size), Offset: ref.Offset, Length: ref.Length, Size: ref.Size, Hash: ref.Hash.String(),
-	}}
+	return root.Totals, ref
+}
+
+// storeHostileIndex stores an index of one segment, whose records need not be
+// valid.
+func (h *downloads) storeHostileIndex(w *packs.Writer, records []index.Record) (total index.Totals, _ packs.Ref) {
+	h.Helper()
+	number := binary.AppendUvarint
+	place := func(b []byte, r packs.Ref) []byte {
+		return append(number(number(number(b, uint64(r.Offset)), uint64(r.Length)), uint64(r.Size)), r.Hash[:]...)
+	}
+	var ids [][16]byte
+	body := number(nil, uint64(len(records)))
+	for _, r := range records {
+		body = append(number(number(body, 0), uint64(len(r.Path))), r.Path...)
+		body = append(body, byte(r.Kind), 0)
+		body = binary.AppendVarint(binary.AppendVarint(number(body, uint64(r.Mode)), r.Owner), r.Group)
+		body = number(binary.AppendVarint(body, r.ModTime.Unix()), uint64(r.ModTime.Nanosecond())) //nolint:gosec // not negative
+		if r.Kind == tree.Link {
+			body = append(number(body, uint64(len(r.Target))), r.Target...)
+		}
+		if r.Kind == tree.File {
+			body = number(number(body, uint64(r.Size)), uint64(len(r.Chunks))) //nolint:gosec // as it is
+			for _, c := range r.Chunks {
+				if c.Hole != 0 {
+					body = number(append(body, 0), uint64(c.Hole)) //nolint:gosec // as it is
+					continue
+				}
+				ids = append(ids, c.Ref.Pack)
+				body = place(number(body, uint64(len(ids))), c.Ref)
+			}
+		}
+		total.Files, total.Bytes = total.Files+1, total.Bytes+r.Size
+	}
+	segment := number([]byte{1}, uint64(len(ids)))
+	for _, id := range ids {
+		segment = append(segment, id[:]...)
+	}
+	segment = append(segment, body...)
+	hash := h.format.Hasher()
+	ref, err := w.Add(packs.Segment, hash(packs.Segment, segment), segment)
+	require.NoError(h, err)
+	root := number(number(number([]byte{1}, uint64(total.Files)), uint64(total.Bytes)), 0) //nolint:gosec // as it is
+	root = number(append(number(root, 1), ref.Pack[:]...), 1)
+	root = place(number(number(root, 1), 0), ref)
+	ref, err = w.Add(packs.Root, hash(packs.Root, root), root)
+	require.NoError(h, err)
+	return total, ref
 }
 
 // split returns a record as several, if it has too many chunks.

@@ -21,7 +21,7 @@ import (
 type stalledTrees struct {
 	call  string
 	after int
-	slow  time.Duration // instead of never
+	slow  time.Duration   // instead of never
 	ctx   context.Context //nolint:containedctx // of the call in progress
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/snapshot"
+	"github.com/hostler/hostler/snapshot/index"
 	"github.com/hostler/hostler/snapshot/snapshottest"
 	"github.com/hostler/hostler/workload"
 )
@@ -230,7 +231,8 @@ func TestDownloadBelowLink(t *testing.T) {
 	t.Parallel()
 	for _, other := range []stateFile{linkOf("a", "/etc"), fileOf("a", "")} {
 		h := newDownloads(t)
-		h.store("s1", []stateFile{other, fileOf("a/b", "x"), fileOf("a-", "")})
+		p := h.storePart([]stateFile{other, fileOf("a/b", "x"), fileOf("a-", "")}, func(*index.Record) {})
+		h.list(snapshot.Snapshot{ID: "s1", Parts: []snapshot.Part{p}})
 		id := h.container()
 		_, err := h.download(id)
 		require.ErrorIs(t, err, snapshot.ErrCorrupt)
