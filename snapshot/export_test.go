@@ -2,6 +2,9 @@ package snapshot
 
 import (
 	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/workload"
 )
@@ -24,3 +27,22 @@ const PeekSize = peekSize
 // MaxConcurrentUploads is the maximum number of concurrent large uploads to a
 // bucket that needs no memory itself.
 const MaxConcurrentUploads = uploadMemory / passMemory
+
+// MinCompacted is how many small packs an index has at most.
+const MinCompacted = minCompacted
+
+// PacksOf returns how many packs the first part of a snapshot needs.
+func (s *Sink) PacksOf(t testing.TB, of Snapshot) int {
+	t.Helper()
+	o := Owner{Workload: "w", Tenant: "alice"}
+	at, err := ownerDir(s.sync.Sink, o)
+	require.NoError(t, err)
+	h, err := s.loadManifest(t.Context(), at, o)
+	require.NoError(t, err)
+	repo := s.repository(at, h)
+	from := repo.reader(nil)
+	defer from.Close()
+	root, err := repo.openPart(t.Context(), from, of.Parts[0])
+	require.NoError(t, err)
+	return len(root.Packs)
+}

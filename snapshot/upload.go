@@ -112,15 +112,15 @@ func (u *upload) run(ctx context.Context) (Transfer, error) {
 }
 
 // finish makes the parts the current snapshot, unless they already are.
-func (u *upload) finish(ctx context.Context, parts []Part, done Transfer) (Transfer, error) {
+func (u *pass) finish(ctx context.Context) (Transfer, error) {
 	current, _ := u.previous.current()
-	t := done
-	t.Unchanged = !u.isChanged(parts)
+	t := u.moved
+	t.Unchanged = !u.isChanged(u.parts)
 	next := u.previous
 	t.Snapshot = current
 	if !t.Unchanged {
 		t.Snapshot = Snapshot{
-			ID: u.id, Time: time.Now().UTC(), Parts: parts, Reason: u.origin.Reason,
+			ID: u.id, Time: time.Now().UTC(), Parts: u.parts, Reason: u.origin.Reason,
 			Revision: u.origin.Revision, Claim: u.origin.Claim, Container: u.origin.Container,
 		}
 		next = u.previous.withSnapshot(t.Snapshot, u.sync.Keep)
@@ -132,7 +132,7 @@ func (u *upload) finish(ctx context.Context, parts []Part, done Transfer) (Trans
 	// Even if unchanged, the fence must be stored, so that no older claim can
 	// follow.
 	next.Fence = u.origin.Fence
-	if err := u.commit(ctx, u.dir, u.previous, next); err != nil {
+	if err := u.commit(ctx, u.dir, u.previous, next, u.known...); err != nil {
 		return Transfer{Sent: u.sent}, err
 	}
 	return t, nil

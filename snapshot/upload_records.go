@@ -61,9 +61,9 @@ func (w *recordWriter) chunk(c index.Chunk, data []byte) error {
 	return w.send(w.ctx, len(data)+chunkSize, func(s *store) error { return s.chunk(c, data) })
 }
 
-// known names a chunk that the last index had.
-func (w *recordWriter) known(c index.Chunk) error {
-	return w.send(w.ctx, chunkSize, func(s *store) error { s.known(c); return nil })
+// remember names a chunk that the last index had.
+func (w *recordWriter) remember(c index.Chunk) error {
+	return w.send(w.ctx, chunkSize, func(s *store) error { s.remember(c); return nil })
 }
 
 // end completes the index, if there is a new one.
