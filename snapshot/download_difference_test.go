@@ -361,21 +361,54 @@ func TestDownloadDifferenceWithoutPart(t *testing.T) {
 	require.Empty(t, h.listed(id, "/data"))
 }
 
-// A directory that does not exist in the container is written, and a download
-// that cannot list the container fails.
+// A directory that does not exist in the container is written, and so is one that
+// a process has replaced by a link to its own files. A download that cannot list
+// the container fails.
 func TestDownloadDifferenceWithoutDirectory(t *testing.T) {
 	t.Parallel()
-	h := newDownloads(t, workload.Mapping{Path: "/root/x", Pattern: "**", Direction: workload.Bidirectional})
-	files := []stateFile{fileOf("a", "1")}
+	h := newDownloads(t, workload.Mapping{Path: "/data/a/b", Volume: "/data", Pattern: "**", Direction: workload.Bidirectional})
+	files := append(many(300, ""), fileOf("x", "1"))
 	h.store("s1", files)
 	id := h.container()
-	_, err := h.update(id, "s1")
+	_, err := h.update(id, "s0")
 	require.NoError(t, err)
-	require.Equal(t, expected(files), h.listed(id, "/root/x"))
+	require.Equal(t, expected(files), h.listed(id, "/data/a/b"))
+	h.change(id, "/data", []stateFile{linkOf("a", "/more")})
+	h.change(id, "/more", append([]stateFile{dirOf("b")}, fileOf("b/y", "2")))
+	files = with(files, fileOf("x", "2"))
+	h.store("s2", files)
+	_, err = h.update(id, "s1")
+	require.NoError(t, err)
+	require.Equal(t, expected(files), h.listed(id, "/data/a/b"))
+	require.Equal(t, expected([]stateFile{dirOf("b"), fileOf("b/y", "2")}), h.listed(id, "/more"))
 	h.rt.Before("scan_next", func(context.Context, fake.Call) error { return errTestScan })
 	_, err = h.update(id, "s1")
 	require.ErrorIs(t, err, errTestScan)
 	require.NotErrorIs(t, err, snapshot.ErrCorrupt)
+}
+
+// Only a snapshot with a part for each mapping, in volumes, can be put in place of
+// another one.
+func TestCanUpdate(t *testing.T) {
+	t.Parallel()
+	in := func(volume string, d workload.Direction) workload.Mapping {
+		return workload.Mapping{Path: "/data", Volume: volume, Pattern: "**", SinkPath: "a" + volume, Direction: d}
+	}
+	s := snapshot.Snapshot{Parts: []snapshot.Part{{SinkPath: "a/data"}, {SinkPath: "a"}}}
+	for _, test := range []struct {
+		mappings []workload.Mapping
+		want     bool
+	}{
+		{[]workload.Mapping{in("/data", workload.Bidirectional), in("/more", workload.Upload), in("/more", workload.Download)}, true},
+		{[]workload.Mapping{in("/data", workload.Bidirectional), in("/more", workload.Bidirectional)}, false},
+		{[]workload.Mapping{in("", workload.Bidirectional)}, false},
+		{[]workload.Mapping{in("", workload.Download)}, false},
+	} {
+		require.Equal(t, test.want, s.CanUpdate(&workload.Sync{Mappings: test.mappings}), test.mappings)
+	}
+	h := newDownloads(t, in("", workload.Download))
+	_, err := h.update(h.container(), "s1")
+	require.ErrorContains(t, err, "in its volumes only")
 }
 
 var errTestScan = errors.New("it cannot be listed")

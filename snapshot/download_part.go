@@ -76,6 +76,11 @@ type partDownload struct {
 
 // run writes the part, while its index and its chunks are read ahead.
 func (t *partDownload) run(ctx context.Context) error {
+	if t.to.Holds != "" {
+		if err := t.makeDirs(ctx); err != nil {
+			return err
+		}
+	}
 	late, err := t.runAhead(ctx)
 	if err == nil && len(late) > 0 {
 		err = t.removeLate(ctx, late)
