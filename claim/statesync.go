@@ -106,9 +106,10 @@ func (ss *StateSync) openSink(ctx context.Context, w *workload.Workload) (*snaps
 	return ss.sinks.Open(ctx, cfg)
 }
 
-// download copies the tenant's current snapshot into the claim's container. The
-// returned claim holds the snapshot's ID.
-func (ss *StateSync) download(ctx context.Context, c Claim, w *workload.Workload) (Claim, snapshot.Transfer, error) {
+// download copies the tenant's current snapshot into the claim's container, which
+// is empty or holds another snapshot of the tenant. The returned claim holds the
+// snapshot's ID.
+func (ss *StateSync) download(ctx context.Context, c Claim, w *workload.Workload, holds string) (Claim, snapshot.Transfer, error) {
 	sink, err := ss.openSink(ctx, w)
 	if err != nil {
 		return c, snapshot.Transfer{}, err
@@ -116,7 +117,9 @@ func (ss *StateSync) download(ctx context.Context, c Claim, w *workload.Workload
 	if err := ss.recordTransfer(ctx, c, activity.SyncStarted, "download", "for the claim", activity.SyncStartedData{Direction: "download"}, nil, nil); err != nil {
 		return c, snapshot.Transfer{}, err
 	}
-	t, err := sink.Download(ctx, ss.rt, snapshot.Destination{Owner: snapshotOwner(c), Container: c.Container, Fence: c.ContainerFence})
+	t, err := sink.Download(ctx, ss.rt, snapshot.Destination{
+		Owner: snapshotOwner(c), Container: c.Container, Fence: c.ContainerFence, Holds: holds,
+	})
 	c, err = ss.finishTransfer(ctx, c, "download", t, err)
 	return c, t, err
 }
@@ -186,7 +189,7 @@ const maxUploadAttempts = 3
 
 func (ss *StateSync) uploadWithRetry(ctx context.Context, sink *snapshot.Sink, c Claim, w *workload.Workload, reason string) (t snapshot.Transfer, err error) {
 	for range maxUploadAttempts {
-		t, err = sink.Upload(ctx, verifiedFiles{ss.rt, func() error { return ss.verifyUnchanged(ctx, c) }}, snapshot.Origin{
+		t, err = sink.Upload(ctx, verifiedTrees{ss.rt, func() error { return ss.verifyUnchanged(ctx, c) }}, snapshot.Origin{
 			Owner: snapshotOwner(c), Revision: w.Revision, Claim: c.ID, Container: c.Container,
 			Fence: c.Fence, Reason: reason,
 		})
@@ -273,40 +276,6 @@ func (ss *StateSync) verifyUnchanged(ctx context.Context, c Claim) error {
 		err = fmt.Errorf("%w: it is %s", ErrNotActive, current.State)
 	}
 	return err
-}
-
-// verifiedFiles verifies, when an archive was read to its end, that the archive
-// is valid: the container may have been wiped and assigned to another tenant in
-// the meantime.
-type verifiedFiles struct {
-	runtime.Files
-	verify func() error
-}
-
-func (g verifiedFiles) CopyOut(ctx context.Context, id, dir string) (io.ReadCloser, error) {
-	r, err := g.Files.CopyOut(ctx, id, dir)
-	if err != nil {
-		if verifyErr := g.verify(); verifyErr != nil {
-			return nil, errors.Join(verifyErr, err)
-		}
-		return nil, asReadError(err)
-	}
-	return &verifiedReader{r, g.verify}, nil
-}
-
-type verifiedReader struct {
-	io.ReadCloser
-	verify func() error
-}
-
-func (r *verifiedReader) Read(p []byte) (int, error) {
-	n, err := r.ReadCloser.Read(p)
-	if errors.Is(err, io.EOF) {
-		if verifyErr := r.verify(); verifyErr != nil {
-			return n, verifyErr
-		}
-	}
-	return n, asReadError(err)
 }
 
 // asReadError marks an error of an existing container with an available engine.

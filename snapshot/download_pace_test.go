@@ -27,7 +27,7 @@ type stalledTrees struct {
 
 func (s *stalledTrees) ScanTree(ctx context.Context, _, _ string, _ tree.ScanOptions) (tree.Scan, error) {
 	s.ctx = ctx
-	return &stalledScan{s: s}, s.stall("scan")
+	return &endlessScan{s: s}, s.stall("scan")
 }
 
 func (s *stalledTrees) FillTree(ctx context.Context, _, _ string, _ int64, _ func([]tree.Stamp)) (tree.Writer, error) {
@@ -60,12 +60,12 @@ func (s *stalledTrees) Remove(string) error     { return s.stall("remove") }
 func (s *stalledTrees) Close() error            { return s.stall("close") }
 func (s *stalledTrees) Abort(error)             {}
 
-type stalledScan struct {
+type endlessScan struct {
 	s *stalledTrees
 	n int
 }
 
-func (s *stalledScan) Next() ([]tree.Entry, error) {
+func (s *endlessScan) Next() ([]tree.Entry, error) {
 	if err := s.s.stall("next"); err != nil {
 		return nil, err
 	}
@@ -73,8 +73,8 @@ func (s *stalledScan) Next() ([]tree.Entry, error) {
 	return []tree.Entry{{Path: fmt.Sprintf("%010d", s.n), Kind: tree.Dir}}, nil
 }
 
-func (*stalledScan) Read([]int, func(int, tree.Entry, tree.Content) error) error { return nil }
-func (*stalledScan) Close() error                                                { return nil }
+func (*endlessScan) Read([]int, func(int, tree.Entry, tree.Content) error) error { return nil }
+func (*endlessScan) Close() error                                                { return nil }
 
 // A container that does not take its files, or takes them too slowly, does not
 // block the download. It is the container's error.
