@@ -25,7 +25,6 @@ type upload struct {
 	dir      string // the owner's directory
 	id       string // of the snapshot that it makes
 	previous manifest
-	known    []knownRoot // of previous and of the new snapshot
 	limit    *time.Timer // ends the upload
 	// fresh means that the last indexes are not used, because one is damaged.
 	fresh bool
