@@ -3,7 +3,6 @@ package snapshot
 import (
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -56,7 +55,7 @@ func (r repository) openPart(ctx context.Context, from *pack.Reader, p Part) (*i
 
 // storedError marks damage of stored objects as such.
 func storedError(err error) error {
-	if errors.Is(err, pack.ErrDamaged) || errors.Is(err, ErrNoObject) {
+	if isDamage(err) {
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	return err
