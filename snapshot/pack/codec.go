@@ -46,7 +46,8 @@ func (c *codec) close() {
 func (c *codec) encode(to []byte, id ID, kind Kind, data []byte) ([]byte, error) {
 	if c.zip == nil {
 		zip, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
-			zstd.WithWindowSize(MaxData), zstd.WithEncoderCRC(false))
+			zstd.WithWindowSize(MaxData), zstd.WithEncoderCRC(false),
+			zstd.WithSingleSegment(true)) // so that also a small one has its size in its header
 		if err != nil {
 			return nil, fmt.Errorf("compress: %w", err)
 		}
