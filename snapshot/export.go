@@ -22,17 +22,17 @@ const exportBuffer = 128 << 10
 // Export writes a snapshot, or the current one for "", as a tar in the pax format.
 // Names are those in the container without the first slash, in the order of
 // tree.Compare. What belongs to the container's user belongs to 0:0 in the tar.
-// Holes are zeros. After an error the tar has no end, so that it does not look
-// complete.
-func (s *Sink) Export(ctx context.Context, o Owner, id string, w io.Writer) (Snapshot, error) {
-	exported, err := s.export(ctx, o, id, w)
+// Holes are zeros. It calls open once it has found the snapshot, for the writer that
+// gets the tar. After an error the tar has no end, so that it does not look complete.
+func (s *Sink) Export(ctx context.Context, o Owner, id string, open func(Snapshot) (io.Writer, error)) (Snapshot, error) {
+	exported, err := s.export(ctx, o, id, open)
 	if err != nil {
 		return exported, fmt.Errorf("export snapshot %s of tenant %q of workload %s: %w", cmp.Or(id, exported.ID), o.Tenant, o.Workload, err)
 	}
 	return exported, nil
 }
 
-func (s *Sink) export(ctx context.Context, o Owner, id string, w io.Writer) (Snapshot, error) {
+func (s *Sink) export(ctx context.Context, o Owner, id string, open func(Snapshot) (io.Writer, error)) (Snapshot, error) {
 	dir, err := ownerDir(s.sync.Sink, o)
 	if err != nil {
 		return Snapshot{}, err
@@ -47,6 +47,10 @@ func (s *Sink) export(ctx context.Context, o Owner, id string, w io.Writer) (Sna
 	}
 	if err != nil {
 		return Snapshot{}, err
+	}
+	w, err := open(found[0])
+	if err != nil {
+		return found[0], err
 	}
 	buffered := bufio.NewWriterSize(w, exportBuffer)
 	e := &exporter{repository: s.repository(dir, h), to: tar.NewWriter(buffered)}

@@ -21,13 +21,14 @@ import (
 // Import makes a tar the current snapshot. Its names are below the paths of the
 // mappings that upload, with or without a first slash. Each of these mappings has
 // then what the tar has for it, or nothing. No container takes part, so the caller
-// ensures that the tenant has no claim, as for Restore. Of the origin, the owner and
-// the revision count. A tar that Hostler does not accept is runtime.ErrBadArchive,
+// ensures that the tenant has no claim, as for Restore; before is called right before
+// the snapshot becomes current, and its error ends the import. Of the origin, the
+// owner and the revision count. A tar that Hostler does not accept is runtime.ErrBadArchive,
 // and one that is too large ErrTooLarge; nothing has changed then.
-func (s *Sink) Import(ctx context.Context, o Origin, r io.Reader) (Snapshot, error) {
+func (s *Sink) Import(ctx context.Context, o Origin, r io.Reader, before func(context.Context) error) (Snapshot, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, uploadTimeout, errImportTimeout)
 	defer cancel()
-	imported, err := s.importTar(ctx, o, r)
+	imported, err := s.importTar(ctx, o, r, before)
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause
@@ -39,7 +40,7 @@ func (s *Sink) Import(ctx context.Context, o Origin, r io.Reader) (Snapshot, err
 
 var errImportTimeout = fmt.Errorf("the tar was not received within %s", uploadTimeout)
 
-func (s *Sink) importTar(ctx context.Context, o Origin, r io.Reader) (Snapshot, error) {
+func (s *Sink) importTar(ctx context.Context, o Origin, r io.Reader, before func(context.Context) error) (Snapshot, error) {
 	dir, err := ownerDir(s.sync.Sink, o.Owner)
 	if err != nil {
 		return Snapshot{}, err
@@ -54,6 +55,9 @@ func (s *Sink) importTar(ctx context.Context, o Origin, r io.Reader) (Snapshot, 
 	}
 	parts, err := s.importParts(ctx, s.repository(dir, next), previous, r)
 	if err != nil {
+		return Snapshot{}, err
+	}
+	if err := before(ctx); err != nil {
 		return Snapshot{}, err
 	}
 	current := Snapshot{ID: newID(), Time: time.Now().UTC(), Revision: o.Revision, Reason: "import", Parts: parts}

@@ -24,16 +24,22 @@ import (
 // importTar makes a tar the current snapshot.
 func (h *harness) importTar(archive []byte) snapshot.Snapshot {
 	h.Helper()
-	s, err := h.sink.Import(h.Context(), h.origin(""), bytes.NewReader(archive))
+	s, err := h.sink.Import(h.Context(), h.origin(""), bytes.NewReader(archive), always)
 	require.NoError(h, err)
 	return s
+}
+
+func always(context.Context) error { return nil }
+
+func into(w io.Writer) func(snapshot.Snapshot) (io.Writer, error) {
+	return func(snapshot.Snapshot) (io.Writer, error) { return w, nil }
 }
 
 // exported returns the tar of a snapshot.
 func (h *harness) exported(id string) []byte {
 	h.Helper()
 	var b bytes.Buffer
-	_, err := h.sink.Export(h.Context(), h.owner, id, &b)
+	_, err := h.sink.Export(h.Context(), h.owner, id, into(&b))
 	require.NoError(h, err)
 	return b.Bytes()
 }
@@ -224,7 +230,7 @@ func TestImportRefusals(t *testing.T) {
 		"cut in an entry":       {whole[:1200], "EOF"},
 	} {
 		h := newHarness(t, "")
-		_, err := h.sink.Import(t.Context(), h.origin(""), bytes.NewReader(c.archive))
+		_, err := h.sink.Import(t.Context(), h.origin(""), bytes.NewReader(c.archive), always)
 		require.ErrorIs(t, err, runtime.ErrBadArchive, what)
 		require.ErrorContains(t, err, c.text, what)
 		require.Empty(t, h.bucket.Calls("create"), what)
@@ -249,7 +255,7 @@ func TestImportLimits(t *testing.T) {
 		"hard-link bytes": {"{sink: {type: file}, max_size: 1k}", []file{reg("data/a", strings.Repeat("x", 600)), {"data/b", tar.TypeLink, 0o644, "data/a"}}},
 	} {
 		h := newHarness(t, c.sync)
-		_, err := h.sink.Import(t.Context(), h.origin(""), bytes.NewReader(pack(t, c.files...)))
+		_, err := h.sink.Import(t.Context(), h.origin(""), bytes.NewReader(pack(t, c.files...)), always)
 		require.ErrorIs(t, err, snapshot.ErrTooLarge, what)
 		require.Empty(t, h.bucket.Calls("create"), what)
 	}
@@ -264,12 +270,12 @@ func TestImportMemory(t *testing.T) {
 		to := tar.NewWriter(w)
 		var err error
 		for i := 0; err == nil; i++ {
-			err = to.WriteHeader(&tar.Header{Name: "data/" + strings.Repeat("x", 250) + "/" + strings.Repeat("y", 200) + string(rune('a'+i%26)), Mode: 0o644, Typeflag: tar.TypeReg, Format: tar.FormatPAX})
+			err = to.WriteHeader(&tar.Header{Name: "data/" + strings.Repeat(strings.Repeat("x", 250)+"/", 16) + string(rune('a'+i%26)), Mode: 0o644, Typeflag: tar.TypeReg, Format: tar.FormatPAX})
 		}
 		done <- err
 	}()
 	h := newHarness(t, "")
-	_, err := h.sink.Import(t.Context(), h.origin(""), r)
+	_, err := h.sink.Import(t.Context(), h.origin(""), r, always)
 	require.NoError(t, r.Close())
 	require.ErrorIs(t, <-done, io.ErrClosedPipe)
 	require.ErrorIs(t, err, snapshot.ErrTooLarge)
@@ -290,7 +296,7 @@ func TestImportFailures(t *testing.T) {
 			}
 			return nil
 		})
-		_, err := h.sink.Import(t.Context(), h.origin(""), bytes.NewReader(pack(t, reg("data/a", "2"))))
+		_, err := h.sink.Import(t.Context(), h.origin(""), bytes.NewReader(pack(t, reg("data/a", "2"))), always)
 		require.ErrorIs(t, err, failure, op)
 		h.bucket.ClearFailures()
 		now, err := h.sink.Current(t.Context(), h.owner)
@@ -300,12 +306,12 @@ func TestImportFailures(t *testing.T) {
 	}
 	// The client's own error is returned as it is.
 	h := newHarness(t, "")
-	_, err := h.sink.Import(t.Context(), h.origin(""), io.MultiReader(bytes.NewReader(pack(t, reg("data/a", "1"))[:700]), failingReader{failure}))
+	_, err := h.sink.Import(t.Context(), h.origin(""), io.MultiReader(bytes.NewReader(pack(t, reg("data/a", "1"))[:700]), failingReader{failure}), always)
 	require.ErrorIs(t, err, failure)
 	require.NotErrorIs(t, err, runtime.ErrBadArchive)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(failure)
-	_, err = h.sink.Import(ctx, h.origin(""), bytes.NewReader(pack(t, reg("data/a", "1"))))
+	_, err = h.sink.Import(ctx, h.origin(""), bytes.NewReader(pack(t, reg("data/a", "1"))), always)
 	require.ErrorIs(t, err, failure)
 }
 
@@ -326,7 +332,7 @@ func TestImportConflict(t *testing.T) {
 		}
 		return nil
 	})
-	_, err := h.sink.Import(t.Context(), h.origin(""), bytes.NewReader(pack(t, reg("data/a", "3"))))
+	_, err := h.sink.Import(t.Context(), h.origin(""), bytes.NewReader(pack(t, reg("data/a", "3"))), always)
 	require.ErrorIs(t, err, snapshot.ErrConflict)
 	require.Equal(t, "2", entries(t, h.exported(""))["data/a"].body)
 }

@@ -95,7 +95,7 @@ func TestVerifyNamesDamage(t *testing.T) {
 			}
 			for i, id := range ids {
 				var out bytes.Buffer
-				_, err := h.sink.Export(t.Context(), h.owner, id, &out)
+				_, err := h.sink.Export(t.Context(), h.owner, id, into(&out))
 				if id == d.Snapshot {
 					require.ErrorIs(t, err, snapshot.ErrCorrupt, what)
 					require.False(t, bytes.HasSuffix(out.Bytes(), make([]byte, 1024)), "it must not look complete")
@@ -197,7 +197,7 @@ func TestVerifyFailures(t *testing.T) {
 		v, err := h.sink.Verify(t.Context(), h.owner, "", nil)
 		require.ErrorIs(t, err, failure)
 		require.Empty(t, v.Damages)
-		_, err = h.sink.Export(t.Context(), h.owner, "", io.Discard)
+		_, err = h.sink.Export(t.Context(), h.owner, "", into(io.Discard))
 		require.ErrorIs(t, err, failure)
 		require.NotErrorIs(t, err, snapshot.ErrCorrupt)
 	}
@@ -228,14 +228,14 @@ func TestVerifyOfRemovedSnapshot(t *testing.T) {
 func TestExportErrors(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, "")
-	_, err := h.sink.Export(t.Context(), h.owner, "", io.Discard)
+	_, err := h.sink.Export(t.Context(), h.owner, "", into(io.Discard))
 	require.ErrorIs(t, err, snapshot.ErrNoSnapshot)
 	h.importTar(pack(t, reg("data/a", random(1<<20))))
-	_, err = h.sink.Export(t.Context(), h.owner, "none", io.Discard)
+	_, err = h.sink.Export(t.Context(), h.owner, "none", into(io.Discard))
 	require.ErrorIs(t, err, snapshot.ErrNoSnapshot)
 	r, w := io.Pipe()
 	require.NoError(t, r.Close())
-	_, err = h.sink.Export(t.Context(), h.owner, "", w)
+	_, err = h.sink.Export(t.Context(), h.owner, "", into(w))
 	require.ErrorIs(t, err, io.ErrClosedPipe)
 	require.NotErrorIs(t, err, snapshot.ErrCorrupt)
 }
