@@ -69,7 +69,7 @@ func newSnapshotsCmd() *cobra.Command {
 	var o ownerFlags
 	cmd := &cobra.Command{
 		Use:   "snapshots --workload WORKLOAD --tenant TENANT",
-		Short: "Show a tenant's snapshots, or restore one",
+		Short: "Show a tenant's snapshots, or restore, verify, export or import one",
 		Long: `Show the stored snapshots of a tenant's state, newest first. The tenant's next
 claim starts with the current one, which is marked with a star.`,
 		Example: "  hostler snapshots --workload greeter --tenant alice",
@@ -93,7 +93,7 @@ claim starts with the current one, which is marked with a star.`,
 	}
 	o.flags(cmd)
 	r.flags(cmd)
-	cmd.AddCommand(newRestoreCmd())
+	cmd.AddCommand(newRestoreCmd(), newVerifyCmd(), newExportCmd(), newImportCmd())
 	return cmd
 }
 
