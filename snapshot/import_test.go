@@ -274,7 +274,7 @@ func TestImportMemory(t *testing.T) {
 		}
 		done <- err
 	}()
-	h := newHarness(t, "")
+	h := newHarness(t, "{sink: {type: file}, max_files: 30000}")
 	_, err := h.sink.Import(t.Context(), h.origin(""), r, always)
 	require.NoError(t, r.Close())
 	require.ErrorIs(t, <-done, io.ErrClosedPipe)

@@ -39,7 +39,7 @@ var archives = []mutation{
 		desc: "the records of an import have no limit of memory", test: "TestImportMemory",
 		file: "snapshot/import_entry.go",
 		old:  `if l.memory > maxImportMemory {`,
-		new:  `if l.memory > 16*maxImportMemory {`,
+		new:  `if l.memory > 2*maxImportMemory {`,
 	},
 	{
 		desc: "an import becomes current although the tenant has claimed", test: "TestImportNeedsNoClaim", pkg: "claim",
