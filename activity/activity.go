@@ -84,9 +84,10 @@ const (
 	DeliveryReplayed  Type = "delivery.replayed"
 	DeliveryDiscarded Type = "delivery.discarded"
 
-	SyncStarted   Type = "sync.started"
-	SyncCompleted Type = "sync.completed"
-	SyncFailed    Type = "sync.failed"
+	SyncStarted    Type = "sync.started"
+	SyncProgressed Type = "sync.progressed"
+	SyncCompleted  Type = "sync.completed"
+	SyncFailed     Type = "sync.failed"
 
 	// What a tenant does with its container. Each ExecStarted has one end.
 	ExecStarted      Type = "exec.started"
@@ -136,7 +137,7 @@ var types = []Type{
 	WaitTimedOut, WaitEscalated, WaitAborted, WaitCancelled,
 	HookStarted, HookCompleted, HookFailed, HookSkipped, HookWarning,
 	DeliveryRetried, DeliveryReplayed, DeliveryDiscarded,
-	SyncStarted, SyncCompleted, SyncFailed,
+	SyncStarted, SyncProgressed, SyncCompleted, SyncFailed,
 	ExecStarted, ExecCompleted, ExecFailed, FileRead, FileWritten, FileRemoved, RequestCompleted,
 	AccessDenied, QuotaChanged, QuotaRemoved, SnapshotRestored, SnapshotImported, SnapshotExported, AgentActivityChanged,
 	KeyCreated, KeyRevoked, TokenCreated, BindingApplied, BindingDeleted,

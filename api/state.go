@@ -34,12 +34,14 @@ type Synced struct {
 
 // Transfer is the result of an upload.
 type Transfer struct {
-	Snapshot  string  `json:"snapshot" doc:"The snapshot that is current now."`
-	Unchanged bool    `json:"unchanged" doc:"The current snapshot was already the same, and nothing was stored."`
-	Files     int     `json:"files" doc:"The number of files, directories and links that were read from the container."`
-	Bytes     int64   `json:"bytes" doc:"Their total size."`
-	Sent      int64   `json:"uploaded_bytes" doc:"Bytes sent to the sink."`
-	Duration  float64 `json:"duration_ms"`
+	Snapshot   string  `json:"snapshot" doc:"The snapshot that is current now."`
+	Unchanged  bool    `json:"unchanged" doc:"The current snapshot was already the same, and nothing was stored."`
+	Files      int     `json:"files" doc:"The number of files, directories and links of the state."`
+	Bytes      int64   `json:"bytes" doc:"Their total size."`
+	MovedFiles int     `json:"moved_files" doc:"How many files were read from the container. The others had not changed."`
+	MovedBytes int64   `json:"moved_bytes" doc:"Their total size."`
+	Sent       int64   `json:"uploaded_bytes" doc:"Bytes sent to the sink."`
+	Duration   float64 `json:"duration_ms"`
 }
 
 func (a *API) sync(ctx context.Context, in *claimPath) (*struct{ Body Synced }, error) {
@@ -48,7 +50,8 @@ func (a *API) sync(ctx context.Context, in *claimPath) (*struct{ Body Synced }, 
 		return nil, err
 	}
 	return &struct{ Body Synced }{Synced{Claim: a.viewClaim(ctx, c), Transfer: Transfer{
-		Snapshot: t.Snapshot.ID, Unchanged: t.Unchanged, Files: t.Files, Bytes: t.Bytes, Sent: t.Sent,
+		Snapshot: t.Snapshot.ID, Unchanged: t.Unchanged, Files: t.Files, Bytes: t.Bytes,
+		MovedFiles: t.MovedFiles, MovedBytes: t.MovedBytes, Sent: t.Sent,
 		Duration: float64(t.Duration.Microseconds()) / 1000,
 	}}}, nil
 }

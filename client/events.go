@@ -68,6 +68,7 @@ const (
 	EventDeliveryReplayed    EventType = "delivery.replayed"
 	EventDeliveryDiscarded   EventType = "delivery.discarded"
 	EventSyncStarted         EventType = "sync.started"
+	EventSyncProgressed      EventType = "sync.progressed"
 	EventSyncCompleted       EventType = "sync.completed"
 	EventSyncFailed          EventType = "sync.failed"
 	EventExecStarted         EventType = "exec.started"

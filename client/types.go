@@ -229,12 +229,14 @@ type Synced struct {
 
 // Transfer is what taking a snapshot moved.
 type Transfer struct {
-	Snapshot  string  `json:"snapshot"`       // the current one
-	Unchanged bool    `json:"unchanged"`      // the current snapshot had everything already
-	Files     int     `json:"files"`          // files, directories and links that were read
-	Bytes     int64   `json:"bytes"`          // their size
-	Sent      int64   `json:"uploaded_bytes"` // bytes that went to the sink
-	Duration  float64 `json:"duration_ms"`
+	Snapshot   string  `json:"snapshot"`       // the current one
+	Unchanged  bool    `json:"unchanged"`      // the current snapshot had everything already
+	Files      int     `json:"files"`          // files, directories and links of the state
+	Bytes      int64   `json:"bytes"`          // their size
+	MovedFiles int     `json:"moved_files"`    // files that were read; the others had not changed
+	MovedBytes int64   `json:"moved_bytes"`    // their size
+	Sent       int64   `json:"uploaded_bytes"` // bytes that went to the sink
+	Duration   float64 `json:"duration_ms"`
 }
 
 // Snapshot is a snapshot of a tenant's state.

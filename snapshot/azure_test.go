@@ -155,8 +155,21 @@ func (s *azureServer) get(w http.ResponseWriter, r *http.Request, name string) {
 	w.Header().Set("Content-Type", "application/octet-stream")
 	if ranged := r.Header.Get("X-Ms-Range"); ranged != "" {
 		r.Header.Set("Range", ranged)
+		if from, _, _ := strings.Cut(strings.TrimPrefix(ranged, "bytes="), "-"); isAtLeast(from, len(blob.data)) {
+			azureError(w, http.StatusRequestedRangeNotSatisfiable, "InvalidRange")
+			return
+		}
 	}
+	// Other requests are answered while a client does not read.
+	s.mu.Unlock()
+	defer s.mu.Lock()
 	http.ServeContent(w, r, "", blob.time, bytes.NewReader(blob.data))
+}
+
+// isAtLeast reports whether text is a number of at least n.
+func isAtLeast(text string, n int) bool {
+	number, err := strconv.Atoi(text)
+	return err == nil && number >= n
 }
 
 func (s *azureServer) remove(w http.ResponseWriter, name string) {

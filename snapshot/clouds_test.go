@@ -206,6 +206,13 @@ var bucketCalls = map[string]func(ctx context.Context, b snapshot.Bucket) error{
 		}
 		return err
 	},
+	"range": func(ctx context.Context, b snapshot.Bucket) error {
+		r, err := b.GetRange(ctx, "there", 0, 1)
+		if err == nil {
+			_ = r.Close()
+		}
+		return err
+	},
 	"list": func(ctx context.Context, b snapshot.Bucket) error {
 		return b.List(ctx, "", func(snapshot.Object) error { return nil })
 	},
@@ -257,7 +264,7 @@ func TestCloudsAccessDenied(t *testing.T) {
 		c.way.clearIntercept()
 		refused("no bucket", c.bucket("none"))
 		c.deny(isList)
-		for _, name := range []string{"get", "delete"} {
+		for _, name := range []string{"get", "range", "delete"} {
 			err := bucketCalls[name](t.Context(), b)
 			require.Error(t, err, name)
 			require.NotErrorIs(t, err, snapshot.ErrNoObject, name)

@@ -3,6 +3,7 @@ package snapshot
 import (
 	"context"
 
+	"github.com/hostler/hostler/snapshot/statekey"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -17,6 +18,9 @@ func (s *Sinks) OpenCount() int {
 	defer s.mu.Unlock()
 	return len(s.open)
 }
+
+// KeysOf returns the keys of a sink.
+func KeysOf(s *Sink) *statekey.Keys { return s.keys }
 
 // PeekSize is the size from which a state is read twice.
 const PeekSize = peekSize

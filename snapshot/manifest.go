@@ -14,10 +14,21 @@ import (
 	"github.com/hostler/hostler/internal/flow"
 )
 
-// manifestVersion is the version of the manifest's format. A manifest of a
-// later version is refused, because a server that does not understand it must
-// not replace it.
+// manifestVersion is the version of the manifest's format. A manifest of another
+// version is refused, because a server that does not understand it must not
+// replace it, nor take it for no state.
 const manifestVersion = 2
+
+// checkVersion checks the version of a manifest.
+func checkVersion(version int, key string) error {
+	switch {
+	case version == manifestVersion:
+		return nil
+	case version < 1:
+		return fmt.Errorf("%w: %s has version %d, which no Hostler writes: restore the object from a backup of the bucket", ErrCorrupt, key, version)
+	}
+	return fmt.Errorf("%w: %s has version %d, and this server knows only version %d: use a Hostler that knows the former", ErrFormat, key, version, manifestVersion)
+}
 
 // maxManifestSize bounds the size of a manifest that is read: far above that of
 // the maximum of keep.
@@ -122,12 +133,23 @@ func (s *Sink) readManifest(ctx context.Context, dir string, generation int64) (
 	if err != nil {
 		return manifest{}, err
 	}
-	var h manifest
-	if err := json.Unmarshal(data, &h); err != nil {
-		return manifest{}, fmt.Errorf("%w: the list of snapshots %d: %w", ErrCorrupt, generation, err)
+	// The other fields of another version may be of other types.
+	var format struct {
+		Version int `json:"version"`
 	}
-	if h.Version > manifestVersion {
-		return manifest{}, fmt.Errorf("the list of snapshots has version %d, of a newer Hostler", h.Version)
+	err = json.Unmarshal(data, &format)
+	if err == nil {
+		err = checkVersion(format.Version, manifestKey(dir, generation))
+	}
+	var h manifest
+	if err == nil {
+		err = json.Unmarshal(data, &h)
+	}
+	if err != nil && !errors.Is(err, ErrFormat) && !errors.Is(err, ErrCorrupt) {
+		err = fmt.Errorf("%w: the list of snapshots %d: %w", ErrCorrupt, generation, err)
+	}
+	if err != nil {
+		return manifest{}, err
 	}
 	if h.Generation != generation {
 		return manifest{}, fmt.Errorf("%w: the list of snapshots %d has generation %d", ErrCorrupt, generation, h.Generation)

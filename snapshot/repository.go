@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"context"
+	"crypto/cipher"
 	"encoding/hex"
 	"fmt"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/hostler/hostler/snapshot/index"
 	"github.com/hostler/hostler/snapshot/pack"
+	"github.com/hostler/hostler/snapshot/statekey"
 )
 
 // packsDir has an owner's packs.
@@ -24,7 +26,24 @@ type repository struct {
 // repository returns that of an owner whose directory and current manifest are
 // given.
 func (s *Sink) repository(dir string, h manifest) repository {
-	return repository{bucket: s.bucket, dir: dir, format: &pack.Format{Salt: h.Salt, Keys: s.keys}}
+	return repository{bucket: s.bucket, dir: dir, format: &pack.Format{Salt: h.Salt, Keys: s.packKeys()}}
+}
+
+// packKeys returns the keys of the sink as package pack takes them.
+func (s *Sink) packKeys() pack.Keys {
+	if s.keys == nil {
+		return nil
+	}
+	return packKeys{s.keys}
+}
+
+// packKeys are keys whose ids are plain bytes.
+type packKeys struct{ *statekey.Keys }
+
+func (k packKeys) Current() [8]byte { return k.Keys.Current() }
+
+func (k packKeys) Pack(key [8]byte, id [16]byte) (cipher.AEAD, error) {
+	return k.Keys.Pack(statekey.ID(key), id)
 }
 
 // reader returns a reader of the owner's packs. The caller closes it.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/hostler/hostler/runtime/tree"
-	"github.com/hostler/hostler/snapshot/pack"
+	"github.com/hostler/hostler/snapshot/statekey"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -19,7 +19,8 @@ type Sink struct {
 	bucket Bucket
 	sync   *workload.Sync
 	quota  *memoryQuota
-	keys   pack.Keys // of packs; nil for none
+	// keys encrypt what is stored; nil for no encryption.
+	keys *statekey.Keys
 }
 
 // New returns the sink of a workload's sync on an open bucket. Sinks opens the

@@ -65,7 +65,7 @@ const (
 // writable, single files that are mounted, such as /etc/hosts, and what an
 // engine puts into /dev. If the container is a directory, they are all files in
 // it outside of the wipe targets.
-func (s *supervisor) trees() ([]tree, error) {
+func (s *supervisor) trees() ([]scanRoot, error) {
 	targets, err := s.wipeTargetPaths()
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func (s *supervisor) trees() ([]tree, error) {
 	if s.config.HostProcess {
 		t := newTree(s.config.Root, targets)
 		t.detailed = true
-		return []tree{t}, nil
+		return []scanRoot{t}, nil
 	}
 	all, err := mounts()
 	if err != nil {
@@ -83,7 +83,7 @@ func (s *supervisor) trees() ([]tree, error) {
 	for _, m := range all {
 		paths = append(paths, m.path)
 	}
-	var trees []tree
+	var trees []scanRoot
 	for _, m := range all {
 		switch {
 		case m.path == "/" && m.writable:
@@ -98,7 +98,7 @@ func (s *supervisor) trees() ([]tree, error) {
 				return nil, err
 			}
 			if single {
-				trees = append(trees, tree{root: m.path, detailed: true})
+				trees = append(trees, scanRoot{root: m.path, detailed: true})
 			}
 		}
 	}

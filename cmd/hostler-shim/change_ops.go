@@ -78,6 +78,7 @@ func (s *supervisor) killAll() error {
 	s.main.set(shim.MainStopped, 0, nil)
 	unfinished := s.runs.markLost()
 	commands := s.commands.markLost()
+	s.kills.Add(1)
 	s.workers.closeAll()
 	sweep := proctree.Sweeper{Targets: s.otherProcesses, IsGone: func(interval time.Duration) bool {
 		return s.noOtherProcesses(interval) && allDone(doneOf(unfinished, commands), interval)

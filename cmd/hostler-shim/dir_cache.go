@@ -22,6 +22,8 @@ const maxCachedDirs = 128
 type dirCache struct {
 	root *os.Root // the tree
 	fds  map[string]int
+	// followsNoLink means that a link is no directory.
+	followsNoLink bool
 }
 
 func newDirCache(root *os.Root) *dirCache {
@@ -43,8 +45,8 @@ func (c *dirCache) get(name string) (int, error) {
 	return fd, nil
 }
 
-// open opens a directory relative to its parent's handle. It follows links in the
-// tree and none that lead out of it.
+// open opens a directory relative to its parent's handle. Unless followsNoLink is
+// set, it follows links in the tree and none that lead out of it.
 func (c *dirCache) open(name string) (int, error) {
 	if name != "." {
 		parent, err := c.get(path.Dir(name))
@@ -52,7 +54,7 @@ func (c *dirCache) open(name string) (int, error) {
 			return -1, err
 		}
 		fd, err := openAt(parent, path.Base(name), unix.O_PATH|unix.O_DIRECTORY, 0)
-		if !errors.Is(err, unix.ENOTDIR) && !errors.Is(err, unix.ELOOP) {
+		if c.followsNoLink || !errors.Is(err, unix.ENOTDIR) && !errors.Is(err, unix.ELOOP) {
 			return fd, err
 		}
 	}

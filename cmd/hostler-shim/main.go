@@ -9,6 +9,8 @@
 //	hostler-shim start     started by init: becomes the main process
 //	hostler-shim tar DIR   started by init: packs DIR to stdout
 //	hostler-shim untar DIR started by init: unpacks stdin into DIR
+//	hostler-shim scan DIR  started by init: lists DIR, and sends files of it
+//	hostler-shim write DIR started by init: writes what it receives into DIR
 //	hostler COMMAND        for the container's processes: sends a request to the
 //	                       server; a copy of this program that everyone may read
 //	hostler _file OP REQUEST   for the server: works on files as the container's
@@ -71,6 +73,8 @@ func subcommands() map[string]func(args []string) int {
 		"daemon":  runDaemon,
 		"tar":     runTar,
 		"untar":   runUntar,
+		"scan":    runScan,
+		"write":   runWrite,
 		"install": runInstall,
 		"version": runVersion,
 

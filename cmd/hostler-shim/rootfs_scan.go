@@ -29,8 +29,8 @@ var errScanTooLarge = fmt.Errorf("%w: it has more files than can be compared; ma
 // errStopScan ends a scan that has found a difference.
 var errStopScan = errors.New("scan stopped")
 
-// tree is a part of the container's files that must remain unchanged.
-type tree struct {
+// scanRoot is a part of the container's files that must remain unchanged.
+type scanRoot struct {
 	root string // a directory, or a single file
 	// mounted are the names to skip, by their directory: each is a tree of its
 	// own, or is emptied, or is not writable.
@@ -43,8 +43,8 @@ type tree struct {
 }
 
 // newTree returns the tree of everything below root except mounts.
-func newTree(root string, mounted []string) tree {
-	t := tree{root: root, mounted: make(map[string][]string)}
+func newTree(root string, mounted []string) scanRoot {
+	t := scanRoot{root: root, mounted: make(map[string][]string)}
 	for _, path := range mounted {
 		if path != root && isUnder(path, root) {
 			dir := filepath.Dir(path)
@@ -75,7 +75,7 @@ type walker struct {
 }
 
 // walk visits all files of the trees.
-func (w *walker) walk(trees []tree) error {
+func (w *walker) walk(trees []scanRoot) error {
 	for _, t := range trees {
 		if err := w.walkTree(t); err != nil {
 			return err
@@ -85,7 +85,7 @@ func (w *walker) walk(trees []tree) error {
 }
 
 // walkTree visits all files of one tree.
-func (w *walker) walkTree(t tree) error {
+func (w *walker) walkTree(t scanRoot) error {
 	f, err := statPath(t.root)
 	if err != nil {
 		return err
@@ -109,7 +109,7 @@ func (w *walker) walkTree(t tree) error {
 }
 
 // walkDir visits the entries of a directory and returns its subdirectories.
-func (w *walker) walkDir(t tree, dir string) ([]string, error) {
+func (w *walker) walkDir(t scanRoot, dir string) ([]string, error) {
 	fd, err := openDirNoAtime(dir)
 	if err != nil {
 		if isInaccessible(dir, err) {
@@ -162,7 +162,7 @@ func isMounted(mounted []string, name []byte) bool {
 }
 
 // visitFile visits one file.
-func (w *walker) visitFile(t tree, f fileState, dir string, name []byte) error {
+func (w *walker) visitFile(t scanRoot, f fileState, dir string, name []byte) error {
 	if w.filesLeft--; w.filesLeft < 0 {
 		return errScanTooLarge
 	}
@@ -233,7 +233,7 @@ type scan struct {
 
 // scanTrees scans all trees. An error does not make the container unusable for
 // its first tenant, only for a second one.
-func scanTrees(trees []tree) scan {
+func scanTrees(trees []scanRoot) scan {
 	var c scan
 	w := walker{
 		filesLeft: maxScanFiles, deadline: time.Now().Add(scanTimeout),
@@ -254,7 +254,7 @@ const maxChangedDirs = 100
 // compare returns an error that names what has changed, if it still exists. A
 // directory changes when something is created in it, so the error names the new
 // file rather than the directory.
-func (c scan) compare(trees []tree) error {
+func (c scan) compare(trees []scanRoot) error {
 	if c.err != nil {
 		return c.err
 	}

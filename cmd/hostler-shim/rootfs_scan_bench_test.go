@@ -19,7 +19,7 @@ func BenchmarkScanCompare(b *testing.B) {
 		require.NoError(b, os.MkdirAll(filepath.Dir(path), 0o755))
 		require.NoError(b, os.WriteFile(path, nil, 0o644))
 	}
-	trees := []tree{newTree(root, nil)}
+	trees := []scanRoot{newTree(root, nil)}
 	recorded := scanTrees(trees)
 	b.ReportAllocs()
 	start, rounds := time.Now(), 0

@@ -54,7 +54,7 @@ func TestScanCompare(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			root := newScanRoot(t)
-			trees := []tree{newTree(root, []string{filepath.Join(root, "volume")})}
+			trees := []scanRoot{newTree(root, []string{filepath.Join(root, "volume")})}
 			recorded := scanTrees(trees)
 			require.NoError(t, recorded.compare(trees))
 			<-time.After(clockGranularity)
@@ -123,7 +123,7 @@ func TestScanCompareDetails(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEqual(t, after, attributed, "attributes")
 
-	trees := []tree{{root: root + "/app/conf", emptied: true, detailed: true}}
+	trees := []scanRoot{{root: root + "/app/conf", emptied: true, detailed: true}}
 	recorded := scanTrees(trees)
 	require.NoError(t, os.WriteFile(root+"/app/conf/x", nil, 0o600))
 	require.ErrorContains(t, recorded.compare(trees), "/app/conf/x")
@@ -137,7 +137,7 @@ func TestScanCompareDetails(t *testing.T) {
 func TestScanCompareMissing(t *testing.T) {
 	t.Parallel()
 	root := newScanRoot(t)
-	both := []tree{{root: root + "/app/server"}, {root: root + "/app/other"}}
+	both := []scanRoot{{root: root + "/app/server"}, {root: root + "/app/other"}}
 	recorded := scanTrees(both)
 	require.ErrorContains(t, recorded.compare(both[:1]), "missing")
 }
@@ -154,7 +154,7 @@ func TestScanTooLarge(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(root, strconv.Itoa(i)), nil, 0o600))
 	}
 	visit := func(entry) error { return nil }
-	trees := []tree{newTree(root, nil)}
+	trees := []scanRoot{newTree(root, nil)}
 	require.NoError(t, (&walker{visit: visit, filesLeft: 11, deadline: time.Now().Add(time.Hour)}).walk(trees))
 	require.ErrorIs(t, (&walker{visit: visit, filesLeft: 10, deadline: time.Now().Add(time.Hour)}).walk(trees), errScanTooLarge)
 	require.ErrorIs(t, (&walker{visit: visit, filesLeft: 11}).walk(trees), errScanTooLarge, "deadline exceeded")

@@ -107,6 +107,8 @@ var requestHandlers = map[shim.Op]func(c *session, in *shim.Incoming) error{
 	shim.OpServe:       (*session).handleServe, // from RequestsVersion on
 	shim.OpTar:         (*session).handleTransfer,
 	shim.OpUntar:       (*session).handleTransfer,
+	shim.OpScan:        (*session).handleTransfer,
+	shim.OpWrite:       (*session).handleTransfer,
 	shim.OpDial:        (*session).handleDial,
 	shim.OpClosePorts:  (*session).handleClosePorts,
 	shim.OpCommand:     (*session).handleCommand,

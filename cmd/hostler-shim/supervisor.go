@@ -55,6 +55,7 @@ type supervisor struct {
 	askListener *askListener
 	// transfers holds a token for each file transfer.
 	transfers chan struct{}
+	kills     atomic.Int64 // how often all processes were killed, or are about to be
 
 	// changeSem holds one token. Its holder may kill processes, start the main
 	// process, and read or empty the filesystem.
@@ -266,6 +267,7 @@ func (s *supervisor) exit(code int) {
 	exitOnce.Do(func() {
 		s.runs.markLost() // before their workers are killed
 		s.commands.markLost()
+		s.kills.Add(1)
 		if s.config.HostProcess && !proctree.KillDescendants(os.Getpid(), shim.KillTimeout) {
 			logError("exit", fmt.Errorf("processes survived SIGKILL"))
 		}

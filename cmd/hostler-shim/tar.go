@@ -208,7 +208,7 @@ func newHeader(name string, st *unix.Stat_t) *tar.Header {
 
 func (p *packer) packFile(dir int, base, name string) error {
 	// The entry may have been replaced, for example by a pipe without a writer.
-	fd, err := p.openLeased(dir, base)
+	fd, err := openLeased(dir, base, &p.leaseWaited)
 	if err != nil {
 		return fmt.Errorf("open %.200q: %w", name, err)
 	}
@@ -234,18 +234,19 @@ func (p *packer) packFile(dir int, base, name string) error {
 }
 
 // openLeased opens a file. It waits for a lease of another process to end: the
-// first attempt has made the kernel break it.
-func (p *packer) openLeased(dir int, base string) (int, error) {
+// first attempt has made the kernel break it. It adds to the time waited for all
+// files.
+func openLeased(dir int, base string, waited *time.Duration) (int, error) {
 	for {
 		fd, err := openAt(dir, base, unix.O_RDONLY|unix.O_NONBLOCK, 0)
 		if !errors.Is(err, unix.EAGAIN) {
 			return fd, err
 		}
-		if p.leaseWaited >= leaseTimeout {
+		if *waited >= leaseTimeout {
 			return -1, badArchive("%q is leased to another process", base)
 		}
 		<-time.After(leasePollInterval)
-		p.leaseWaited += leasePollInterval
+		*waited += leasePollInterval
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"syscall"
 
+	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/shim"
 	"github.com/hostler/hostler/runtime/shim/proctree"
 	"golang.org/x/sys/unix"
@@ -47,6 +48,7 @@ func (s *supervisor) transferFiles(in *shim.Incoming) error {
 	case <-in.Closed():
 		return errSessionLost
 	}
+	kills := s.kills.Load()
 	m, err := s.admitTransfer(in.Request)
 	<-s.changeSem
 	if err != nil {
@@ -57,7 +59,11 @@ func (s *supervisor) transferFiles(in *shim.Incoming) error {
 		return err
 	}
 	go m.killOnReset(in.Stream(0)) // ends with the transfer process
-	return m.copyData(in)
+	err = m.copyData(in)
+	if errors.Is(err, errTransferKilled) && s.kills.Load() != kills {
+		return fmt.Errorf("%w: %w", runtime.ErrContainerExited, err)
+	}
+	return err
 }
 
 // admitTransfer starts a transfer process unless the flow of the request is no
@@ -70,56 +76,89 @@ func (s *supervisor) admitTransfer(r shim.Request) (*transferProcess, error) {
 	return s.startTransferProcess(r)
 }
 
-var errSessionLost = errors.New("connection lost")
+var (
+	errSessionLost    = errors.New("connection lost")
+	errTransferKilled = errors.New("the transfer process was killed")
+)
 
-// transferProcess is a process that packs or unpacks files. It runs as long as
-// the server waits for it.
+// transferProcess is a process that transfers files. It runs as long as the server
+// waits for it.
 type transferProcess struct {
 	id     proctree.ID
-	data   *os.File // its stdin or stdout
+	stdin  *os.File // nil for none, and so is stdout
+	stdout *os.File
 	socket *os.File // carries its result
 	exited <-chan unix.WaitStatus
 	done   chan struct{} // closed when it is no longer needed
 	result chan error
 }
 
+// transferPipes are the pipes to the processes of the operations.
+var transferPipes = map[shim.Op]struct{ stdin, stdout bool }{
+	shim.OpTar: {stdout: true}, shim.OpUntar: {stdin: true},
+	shim.OpScan: {stdin: true, stdout: true}, shim.OpWrite: {stdin: true, stdout: true},
+}
+
 // startTransferProcess starts a transfer process. It is this program, and runs
 // as our own user from its first instruction.
-func (s *supervisor) startTransferProcess(r shim.Request) (*transferProcess, error) {
-	data, dataTheirs, err := pipe(r.Op == shim.OpTar)
-	if err != nil {
-		return nil, err
-	}
-	defer unix.Close(dataTheirs)
-	socket, socketTheirs, err := socketPair()
-	if err != nil {
-		data.Close()
-		return nil, err
-	}
-	defer unix.Close(socketTheirs)
+func (s *supervisor) startTransferProcess(r shim.Request) (_ *transferProcess, err error) {
+	m := &transferProcess{done: make(chan struct{}), result: make(chan error, 1)}
+	theirs := make([]int, 0, 4)
+	defer func() {
+		for _, fd := range theirs {
+			unix.Close(fd)
+		}
+		if err != nil {
+			m.closeFiles()
+		}
+	}()
 	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
-		closeAll(data, socket)
 		return nil, err
 	}
-	defer unix.Close(null)
-	files := []uintptr{uintptr(null), uintptr(null), 2, uintptr(socketTheirs)}
-	if r.Op == shim.OpTar {
-		files[1] = uintptr(dataTheirs)
-	} else {
-		files[0] = uintptr(dataTheirs)
+	theirs = append(theirs, null)
+	files := []uintptr{uintptr(null), uintptr(null), 2, 0}
+	pipes := transferPipes[r.Op]
+	for i, p := range []struct {
+		wanted bool
+		ours   **os.File
+	}{{pipes.stdin, &m.stdin}, {pipes.stdout, &m.stdout}} {
+		if !p.wanted {
+			continue
+		}
+		ours, fd, err := pipe(i == 1)
+		if err != nil {
+			return nil, err
+		}
+		*p.ours, files[i], theirs = ours, uintptr(fd), append(theirs, fd)
 	}
-	m := &transferProcess{data: data, socket: socket, done: make(chan struct{}), result: make(chan error, 1)}
+	socket, fd, err := socketPair()
+	if err != nil {
+		return nil, err
+	}
+	m.socket, files[3], theirs = socket, uintptr(fd), append(theirs, fd)
 	if err := m.start(s, r, files); err != nil {
-		closeAll(data, socket)
 		return nil, err
 	}
 	go m.readResult() // ends with the process
 	return m, nil
 }
 
+// closeFiles closes our ends.
+func (m *transferProcess) closeFiles() {
+	for _, f := range []*os.File{m.stdin, m.stdout, m.socket} {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
 func (m *transferProcess) start(s *supervisor, r shim.Request, files []uintptr) error {
-	args := []string{"hostler-shim", string(r.Op), "--root", s.config.Root, "--user", s.config.User, "--", r.Paths[0]}
+	args := []string{"hostler-shim", string(r.Op), "--root", s.config.Root, "--user", s.config.User}
+	if r.Live {
+		args = append(args, "--live")
+	}
+	args = append(args, "--", r.Paths[0])
 	_, exited, err := s.reaper.start(func() (pid int, err error) {
 		pid, err = syscall.ForkExec("/proc/self/exe", args, &syscall.ProcAttr{
 			Dir: "/", Env: []string{}, Files: files, Sys: &syscall.SysProcAttr{Setpgid: true},
@@ -140,7 +179,7 @@ func (m *transferProcess) start(s *supervisor, r shim.Request, files []uintptr) 
 func (m *transferProcess) readResult() {
 	f, err := shim.ReadFrame(m.socket, maxResultSize)
 	if err != nil {
-		m.result <- fmt.Errorf("the transfer process was killed: %w", err)
+		m.result <- fmt.Errorf("%w: %w", errTransferKilled, err)
 		return
 	}
 	response, err := shim.Decode[shim.Response](f, shim.KindResponse)
@@ -160,24 +199,36 @@ func (m *transferProcess) killOnReset(stream *shim.Stream) {
 	}
 }
 
-// copyData copies the archive between the process and the stream.
+// copyData copies between the process and the stream, in one direction or in both.
 func (m *transferProcess) copyData(in *shim.Incoming) error {
-	stream, buf := in.Stream(0), make([]byte, shim.MaxData)
-	if in.Request.Op == shim.OpTar {
-		if _, err := io.CopyBuffer(onlyWriter{stream}, onlyReader{m.data}, buf); err != nil {
+	stream := in.Stream(0)
+	if m.stdout == nil {
+		if err := m.copyToProcess(stream); err != nil {
 			return err
 		}
-		if err := <-m.result; err != nil {
-			return err
-		}
-		return stream.CloseWrite()
+		return <-m.result
 	}
-	_, err := io.CopyBuffer(onlyWriter{m.data}, onlyReader{stream}, buf)
+	if m.stdin != nil {
+		go func() { _ = m.copyToProcess(stream) }() // ends with the request
+	}
+	if _, err := io.CopyBuffer(onlyWriter{stream}, onlyReader{m.stdout}, make([]byte, shim.MaxData)); err != nil {
+		return err
+	}
+	if err := <-m.result; err != nil {
+		return err
+	}
+	return stream.CloseWrite()
+}
+
+// copyToProcess copies from the stream. If the process stops reading, its result has
+// the error.
+func (m *transferProcess) copyToProcess(stream *shim.Stream) error {
+	_, err := io.CopyBuffer(onlyWriter{m.stdin}, onlyReader{stream}, make([]byte, shim.MaxData))
 	if err != nil && !errors.Is(err, unix.EPIPE) {
 		return err
 	}
-	m.data.Close()
-	return <-m.result // if the process stops reading, its result has the error
+	m.stdin.Close()
+	return nil
 }
 
 // These types hide all other methods, so that a copy uses the given buffer.
@@ -190,6 +241,6 @@ type (
 func (m *transferProcess) stop() {
 	close(m.done)
 	m.id.Signal(unix.SIGKILL)
-	closeAll(m.data, m.socket)
+	m.closeFiles()
 	<-m.exited
 }

@@ -10,18 +10,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// transferFlags are the arguments of a process that packs or unpacks files.
+// transferFlags are the arguments of a process that transfers files.
 type transferFlags struct {
 	dir  string
 	root string
 	user string
+	live bool // for scan: see tree.ScanOptions
 }
 
-// runTransfer runs a process that init starts to pack a directory to its
-// stdout, or to unpack its stdin into one. It responds on the socket to init
+// runTransfer runs a process that init starts to send a directory to its
+// stdout, or to write its stdin into one. It responds on the socket to init
 // and transfers nothing for any other caller.
 //
-//	hostler-shim tar|untar [--root DIR] [--user USER] -- DIR
+//	hostler-shim tar|untar|scan|write [--root DIR] [--user USER] [--live] -- DIR
 func runTransfer(name string, args []string, transfer func(transferFlags) error) int {
 	var st unix.Stat_t
 	if unix.Fstat(workerSocket, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFSOCK {
@@ -51,6 +52,7 @@ func parseTransferFlags(name string, args []string) (transferFlags, error) {
 	set := flag.NewFlagSet(name, flag.ContinueOnError)
 	set.StringVar(&f.root, "root", "/", "directory that confines all paths")
 	set.StringVar(&f.user, "user", "", "owner of created files: uid, uid:gid, name or name:group")
+	set.BoolVar(&f.live, "live", false, "files may change through memory")
 	if err := set.Parse(args); err != nil {
 		return f, err
 	}

@@ -311,13 +311,17 @@ func (u *unpacker) createFile(dir int, h *tar.Header, r io.Reader) error {
 	return err
 }
 
-// setTimes is futimens, which the unix package provides only by path.
 func setTimes(fd int, h *tar.Header) error {
 	times, err := timesOf(h)
 	if err != nil {
 		return err
 	}
-	_, _, errno := unix.Syscall6(unix.SYS_UTIMENSAT, uintptr(fd), 0, uintptr(unsafe.Pointer(&times)), 0, 0, 0)
+	return setFileTimes(fd, &times)
+}
+
+// setFileTimes is futimens, which the unix package provides only by path.
+func setFileTimes(fd int, times *[2]unix.Timespec) error {
+	_, _, errno := unix.Syscall6(unix.SYS_UTIMENSAT, uintptr(fd), 0, uintptr(unsafe.Pointer(times)), 0, 0, 0)
 	if errno != 0 {
 		return errno
 	}

@@ -126,7 +126,7 @@ func (e *dirWiper) removeEntry(dir int, name string, level int) error {
 func (e *dirWiper) moveUp(dir int, name string) error {
 	up := "hostler-" + rand.Text() // a random name that no tenant can have taken
 	err := withDirAccess(dir, func() error { return unix.Renameat(dir, name, e.top, up) })
-	if errors.Is(err, unix.EACCES) && unix.Fchmodat(dir, name, 0o700, 0) == nil {
+	if errors.Is(err, unix.EACCES) && allowDirAccess(dir, name) == nil {
 		err = unix.Renameat(dir, name, e.top, up)
 	}
 	if err != nil {
@@ -154,14 +154,24 @@ func withDirAccess(dir int, fn func() error) error {
 	return err
 }
 
-// openForWipe opens a directory, even if its owner has removed all permissions.
+// openForWipe opens a directory, even if its owner has removed all permissions. It
+// follows no link.
 func openForWipe(dir int, name string) (int, error) {
-	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
-	fd, err := unix.Openat(dir, name, flags, 0)
-	if errors.Is(err, unix.EACCES) && unix.Fchmodat(dir, name, 0o700, 0) == nil {
-		fd, err = unix.Openat(dir, name, flags, 0)
+	fd, err := openAt(dir, name, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if errors.Is(err, unix.EACCES) && allowDirAccess(dir, name) == nil {
+		fd, err = openAt(dir, name, unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	}
 	return fd, err
+}
+
+// allowDirAccess gives the owner of a directory all permissions.
+func allowDirAccess(dir int, name string) error {
+	fd, err := openAt(dir, name, unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return unix.Chmod(handlePath(fd), 0o700)
 }
 
 // cutPrefixes returns the paths with the prefix, without it.

@@ -27,14 +27,15 @@ and --tenant. The container keeps running. The workload must allow it
 			if err != nil {
 				return err
 			}
-			stop := startSpinner(cmd.ErrOrStderr(), "taking a snapshot of "+id)
+			stop := startTransferProgress(ctx, cmd, c, "taking a snapshot of "+id, client.EventFilter{Claim: id})
 			got, err := c.Sync(ctx, id)
 			stop()
 			if err != nil {
 				return err
 			}
 			return r.printResult(cmd.OutOrStdout(), got, func(w io.Writer) error {
-				what := fmt.Sprintf("%d bytes uploaded in %.0f ms", got.Transfer.Sent, got.Transfer.Duration)
+				t := got.Transfer
+				what := fmt.Sprintf("%d files, %d bytes read, %d bytes uploaded in %.0f ms", t.MovedFiles, t.MovedBytes, t.Sent, t.Duration)
 				if got.Transfer.Unchanged {
 					what = "unchanged"
 				}

@@ -47,6 +47,7 @@ var groups = []group{
 	{"The flows: the order and the effect of their steps", steps},
 	{"claim, snapshot", claims},
 	{"The environment of a claim", environments},
+	{"snapshot: ranges, keys and versions", stateKeys},
 	{"release", releases},
 	{"pool", pools},
 	{"pool: failures to create containers", breakers},

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"path"
 	"strings"
-	"syscall"
 
 	"github.com/hostler/hostler/runtime"
 	runtimetree "github.com/hostler/hostler/runtime/tree"
@@ -37,6 +36,7 @@ func (rt *Runtime) FillTree(ctx context.Context, id, dir string, fence int64, st
 type treeWriter struct {
 	treeCall
 	last   string // the path of the last Create or Remove
+	isLeaf bool   // the last one was the Create of what is no directory
 	file   *node  // of the last Create, until it is complete
 	left   int64  // bytes that this file lacks
 	stamps stampReports
@@ -75,6 +75,7 @@ func (w *treeWriter) Create(e runtimetree.Entry) error {
 		if err != nil {
 			return err
 		}
+		w.isLeaf = e.Kind != runtimetree.Dir
 		if e.Kind == runtimetree.File {
 			w.file, w.left = n, e.Size
 			return nil
@@ -85,13 +86,16 @@ func (w *treeWriter) Create(e runtimetree.Entry) error {
 
 // checkPath returns an error for a path that leads elsewhere or is not in order.
 func (w *treeWriter) checkPath(name string) error {
-	if !isBelow(name) || path.Clean(name) != name || name == "." {
+	if !isBelow(name) || path.Clean(name) != name || name == "." || checkFilePath("/"+name) != nil {
 		return fmt.Errorf("%w: the path %q", runtime.ErrBadArchive, name)
 	}
 	if w.last != "" && runtimetree.Compare(w.last, name) >= 0 {
 		return fmt.Errorf("%w: %q after %q", runtime.ErrBadArchive, name, w.last)
 	}
-	w.last = name
+	if w.isLeaf && strings.HasPrefix(name, w.last+"/") {
+		return fmt.Errorf("%w: %q below what is no directory", runtime.ErrBadArchive, name)
+	}
+	w.last, w.isLeaf = name, false
 	return nil
 }
 
@@ -161,8 +165,9 @@ func (w *treeWriter) place(n *node) error {
 	return nil
 }
 
-// locate finds a path below the directory. It follows no link. Missing parents are
-// created, or else the location has no parent.
+// locate finds a path below the directory. It follows no link. Parents are created
+// where they are missing, in place of what is no directory, or else the location is
+// empty.
 func (w *treeWriter) locate(name string, create bool) (location, error) {
 	p := w.base
 	parts := strings.Split(name, "/")
@@ -174,22 +179,17 @@ func (w *treeWriter) locate(name string, create bool) (location, error) {
 		if i == len(parts)-1 {
 			break
 		}
-		if p.node == nil {
-			if !create {
-				return location{}, nil
-			}
-			dir := newDir(0o755, w.c.user)
-			if err := w.c.files.addNode(p, dir, nil); err != nil {
-				return location{}, err
-			}
-			p.node = dir
+		if p.node != nil && p.node.mode.IsDir() {
+			continue
 		}
-		if !p.node.mode.IsDir() {
-			if !create {
-				return location{}, nil
-			}
-			return location{}, fmt.Errorf("%q: %w", p.path, syscall.ENOTDIR)
+		if !create {
+			return location{}, nil
 		}
+		dir := newDir(0o755, w.c.user)
+		if err := w.c.files.addNode(p, dir, nil); err != nil {
+			return location{}, err
+		}
+		p.node = dir
 	}
 	return p, nil
 }
@@ -287,7 +287,7 @@ const stampBatch = 16
 type stampReports struct {
 	report  func([]runtimetree.Stamp)
 	next    []runtimetree.Stamp // not reported yet
-	running chan struct{} // closed when the last report has ended; nil before the first
+	running chan struct{}       // closed when the last report has ended; nil before the first
 }
 
 // flush reports what was added since the last report. The container is not locked.

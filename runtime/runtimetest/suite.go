@@ -112,6 +112,7 @@ func Run(t *testing.T, h Harness) {
 		{"stop", stopCase},
 		{"fencing", fencingCase},
 		{"files", fileCases},
+		{"trees", treeCases},
 		{"tenant files", tenantFileCases},
 		{"recycling", recycleCases},
 		{"watch", watchCase},

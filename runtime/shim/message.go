@@ -66,6 +66,10 @@ const (
 	// stream. A progress message confirms the start.
 	OpTar   Op = "tar"   // the program sends an archive
 	OpUntar Op = "untar" // the program unpacks one
+	// As those, with the messages of package tree in both directions. Both need
+	// FeatureTrees.
+	OpScan  Op = "scan"
+	OpWrite Op = "write"
 
 	// These need FeatureCommands. OpCommand starts the command RunID, unless it is
 	// known or there is no Run, and attaches to it, until the response. The others
@@ -100,8 +104,8 @@ type Request struct {
 	// Environment is for OpRestart and OpStartMain: that of the main process, over
 	// the container's. It needs FeatureEnvironment.
 	Environment map[string]string `json:"environment,omitempty"`
-	// Fence is for operations that change the container. OpRun and OpUntar may
-	// have none.
+	// Fence is for operations that change the container. OpRun, OpUntar
+	// and OpWrite may have none.
 	Fence int64 `json:"fence,omitempty"`
 	// Streams is the number of the request's streams. Either end may send on
 	// them from when it knows of the request until the response.
@@ -110,6 +114,7 @@ type Request struct {
 	Window  int             `json:"window,omitempty"`
 	Command *CommandRequest `json:"command,omitempty"` // for OpCommand
 	Grace   time.Duration   `json:"grace,omitempty"`   // for OpEndCommands
+	Live    bool            `json:"live,omitempty"`    // for OpScan: see tree.ScanOptions
 	// Requests is for OpRun and OpWaitResult: until the command is over, its
 	// processes may send requests on this session, with the Fence.
 	Requests bool `json:"requests,omitempty"`

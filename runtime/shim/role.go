@@ -57,7 +57,7 @@ const maxProgress = 2
 // features are the optional features of this end, in addition to the protocol's
 // version. The handshake carries both ends' features. Only features that both
 // ends have are used. An end ignores unknown names.
-var features = []string{FeatureFiles, FeatureScripts, FeatureLimits, FeatureCommands, FeaturePorts, FeatureEnvironment}
+var features = []string{FeatureFiles, FeatureScripts, FeatureLimits, FeatureCommands, FeaturePorts, FeatureEnvironment, FeatureTrees}
 
 // The features.
 const (
@@ -70,6 +70,7 @@ const (
 	FeaturePorts    = "ports" // OpDial and OpClosePorts, with the window and the limits of FeatureCommands
 	// FeatureEnvironment means Request.Environment.
 	FeatureEnvironment = "environment"
+	FeatureTrees       = "trees" // OpScan and OpWrite
 )
 
 // earlyProgram has the limits of a program without FeatureCommands.

@@ -9,7 +9,7 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// transfer is an OpTar or OpUntar that the program has started.
+// transfer is a transfer of files that the program has started.
 type transfer struct {
 	ctx       context.Context //nolint:containedctx // the call that the transfer belongs to
 	session   *Session
@@ -25,7 +25,7 @@ type transfer struct {
 // is transferred before the program confirms the start. The caller must call
 // abort.
 func (s *Session) startTransfer(ctx context.Context, what string, r Request) (t *transfer, err error) {
-	err = s.withRetry(ctx, what, r.Op == OpUntar, func(c *sessionConn) error {
+	err = s.withRetry(ctx, what, r.Op == OpUntar || r.Op == OpWrite, func(c *sessionConn) error {
 		t, err = s.startTransferOn(ctx, c, r)
 		return err
 	})
@@ -33,8 +33,14 @@ func (s *Session) startTransfer(ctx context.Context, what string, r Request) (t 
 }
 
 func (s *Session) startTransferOn(ctx context.Context, c *sessionConn, r Request) (*transfer, error) {
+	if ctx.Err() != nil { // the stream would be reset too late
+		return nil, context.Cause(ctx)
+	}
 	if !c.Has(FeatureFiles) {
 		return nil, fmt.Errorf("%w: its shim does not support file transfers", runtime.ErrTainted)
+	}
+	if (r.Op == OpScan || r.Op == OpWrite) && !c.Has(FeatureTrees) {
+		return nil, runtime.ErrUnsupported
 	}
 	out, err := c.Call(r)
 	if err != nil {

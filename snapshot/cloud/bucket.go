@@ -128,6 +128,33 @@ func (b *bucket) Get(ctx context.Context, key string) (io.ReadCloser, error) {
 	return &reader{b, r}, nil
 }
 
+// GetRange implements snapshot.Bucket.
+func (b *bucket) GetRange(ctx context.Context, key string, offset, size int64) (io.ReadCloser, error) {
+	if err := snapshot.CheckRange(offset, size); err != nil {
+		return nil, err
+	}
+	r, err := b.bucket.NewRangeReader(ctx, key, offset, size, nil)
+	if err != nil {
+		return nil, b.translateRange(ctx, key, err)
+	}
+	first, total := answeredRange(r, offset)
+	switch {
+	case first != offset:
+		err = fmt.Errorf("%w: it begins at byte %d instead of %d", errOtherRange, first, offset)
+	case total >= 0 && total < offset+size:
+		err = fmt.Errorf("the object has %d bytes: %w", total, io.ErrUnexpectedEOF)
+	}
+	if err != nil {
+		_ = r.Close()
+		return nil, err
+	}
+	from := &rangeReader{ctx, reader{b, r}}
+	return struct {
+		io.Reader
+		io.Closer
+	}{snapshot.RangeReader(from, size, errCut), from}, nil
+}
+
 // reader reads an object.
 type reader struct {
 	bucket *bucket

@@ -31,6 +31,12 @@ func Run(t *testing.T, b snapshot.Bucket) {
 		{"listed by prefix", list},
 		{"odd keys", oddKeys},
 		{"large", large},
+		{"ranges", ranges},
+		{"ranges that are none", noRanges},
+		{"a range after the end", rangeAfterEnd},
+		{"concurrent ranges", concurrentRanges},
+		{"a range of a deleted object", rangeOfDeleted},
+		{"a range and a context that ends", rangeContextEnds},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) { c.run(t, b) })

@@ -7,7 +7,10 @@ import (
 	"strings"
 
 	"github.com/hostler/hostler/runtime/shim"
+	"github.com/hostler/hostler/runtime/tree"
 )
+
+var _ tree.Trees = Containers{}
 
 // Mount is where a volume appears in a container.
 type Mount struct {
@@ -22,14 +25,43 @@ func (c Containers) CopyIn(ctx context.Context, id, dir string, fence int64, tar
 }
 
 func (c Containers) copyIn(ctx context.Context, id, dir string, fence int64, tar io.Reader) error {
-	if c.options.Mounts != nil {
-		mounts, err := c.options.Mounts(ctx, id)
-		if err != nil {
-			return err
-		}
-		dir = writablePath(mounts, dir)
+	dir, err := c.writablePath(ctx, id, dir)
+	if err != nil {
+		return err
 	}
 	return c.sessions.Get(id).CopyIn(ctx, dir, fence, tar)
+}
+
+// writablePath returns where a directory of a container can be written.
+func (c Containers) writablePath(ctx context.Context, id, dir string) (string, error) {
+	if c.options.Mounts == nil {
+		return dir, nil
+	}
+	mounts, err := c.options.Mounts(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	return writablePath(mounts, dir), nil
+}
+
+// ScanTree implements tree.Trees.ScanTree.
+func (c Containers) ScanTree(ctx context.Context, id, dir string, o tree.ScanOptions) (tree.Scan, error) {
+	scan, err := c.sessions.Get(id).ScanTree(ctx, dir, o)
+	return scan, wrap(err, "scan the files in %s of the container %s", dir, id)
+}
+
+// FillTree implements tree.Trees.FillTree.
+func (c Containers) FillTree(ctx context.Context, id, dir string, fence int64, stamped func([]tree.Stamp)) (tree.Writer, error) {
+	w, err := c.fillTree(ctx, id, dir, fence, stamped)
+	return w, wrap(err, "write files into %s of the container %s", dir, id)
+}
+
+func (c Containers) fillTree(ctx context.Context, id, dir string, fence int64, stamped func([]tree.Stamp)) (tree.Writer, error) {
+	dir, err := c.writablePath(ctx, id, dir)
+	if err != nil {
+		return nil, err
+	}
+	return c.sessions.Get(id).FillTree(ctx, dir, fence, stamped)
 }
 
 // CopyOut implements runtime.Files.CopyOut.
