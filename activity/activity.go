@@ -108,6 +108,10 @@ const (
 
 	// SnapshotRestored reports that a tenant's older state is its current one again.
 	SnapshotRestored Type = "snapshot.restored"
+	// SnapshotImported reports that a tenant's current state is that of a tar, and
+	// SnapshotExported that a tar of one has begun to be sent.
+	SnapshotImported Type = "snapshot.imported"
+	SnapshotExported Type = "snapshot.exported"
 
 	// AgentActivityChanged records that a tenant's program does something else. The
 	// program reports it, as it publishes the other events of agents.
@@ -135,7 +139,7 @@ var types = []Type{
 	DeliveryRetried, DeliveryReplayed, DeliveryDiscarded,
 	SyncStarted, SyncProgressed, SyncCompleted, SyncFailed,
 	ExecStarted, ExecCompleted, ExecFailed, FileRead, FileWritten, FileRemoved, RequestCompleted,
-	AccessDenied, QuotaChanged, QuotaRemoved, SnapshotRestored, AgentActivityChanged,
+	AccessDenied, QuotaChanged, QuotaRemoved, SnapshotRestored, SnapshotImported, SnapshotExported, AgentActivityChanged,
 	KeyCreated, KeyRevoked, TokenCreated, BindingApplied, BindingDeleted,
 }
 

@@ -43,6 +43,18 @@ type (
 		Snapshot string `json:"snapshot" doc:"The snapshot that is current since then."`
 	}
 
+	// SnapshotImportedData is the data of SnapshotImported.
+	SnapshotImportedData struct {
+		Bytes    int64  `json:"bytes" doc:"Its size in the sink."`
+		Files    int    `json:"files" doc:"The number of files, directories and links."`
+		Snapshot string `json:"snapshot" doc:"The snapshot that is current since then."`
+	}
+
+	// SnapshotExportedData is the data of SnapshotExported.
+	SnapshotExportedData struct {
+		Snapshot string `json:"snapshot"`
+	}
+
 	// QuotaData is the data of QuotaChanged and QuotaRemoved: the limits that the
 	// scope has, or had. -1 is no limit, and one that is omitted is the default.
 	QuotaData struct {
@@ -266,6 +278,8 @@ var newData = map[Type]func() any{
 	QuotaRemoved: func() any { return new(QuotaData) },
 
 	SnapshotRestored: func() any { return new(SnapshotRestoredData) },
+	SnapshotImported: func() any { return new(SnapshotImportedData) },
+	SnapshotExported: func() any { return new(SnapshotExportedData) },
 
 	ClaimRequested:     nil,
 	ClaimActivated:     func() any { return new(ClaimActivatedData) },

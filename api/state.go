@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"github.com/hostler/hostler/claim"
@@ -16,6 +17,13 @@ type State interface {
 	Snapshots(ctx context.Context, workload, tenant string) ([]snapshot.Snapshot, error)
 	// Restore makes an older snapshot the current one again.
 	Restore(ctx context.Context, workload, tenant, id string) (snapshot.Snapshot, error)
+	// VerifySnapshots checks a snapshot, or all kept ones for "".
+	VerifySnapshots(ctx context.Context, workload, tenant, id string, progress func(snapshot.VerifyProgress)) (snapshot.Verification, error)
+	// ExportSnapshot writes a snapshot, or the current one for "", as a tar. It calls
+	// open for the writer once it has found it.
+	ExportSnapshot(ctx context.Context, workload, tenant, id string, open func(snapshot.Snapshot) (io.Writer, error)) (snapshot.Snapshot, error)
+	// ImportSnapshot makes a tar the current snapshot.
+	ImportSnapshot(ctx context.Context, workload, tenant string, archive io.Reader) (snapshot.Snapshot, error)
 }
 
 // Synced is the result of uploading the state of a claim.
@@ -53,7 +61,7 @@ type Snapshot struct {
 	ID           string    `json:"id"`
 	Current      bool      `json:"current" doc:"The tenant's next claim begins with it."`
 	Time         time.Time `json:"time"`
-	Reason       string    `json:"reason,omitempty" doc:"Why it was taken: release, interval, request or restored."`
+	Reason       string    `json:"reason,omitempty" doc:"Why it was taken: release, interval, request, restored or import."`
 	RestoredFrom string    `json:"restored_from,omitempty" doc:"The older snapshot that it restores."`
 	Revision     string    `json:"revision,omitempty" doc:"The workload's revision of its container."`
 	Claim        string    `json:"claim,omitempty" doc:"The claim whose container it was taken from."`

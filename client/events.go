@@ -83,6 +83,8 @@ const (
 	EventQuotaRemoved EventType = "quota.removed"
 
 	EventSnapshotRestored EventType = "snapshot.restored" // a tenant's older state is its current one again
+	EventSnapshotImported EventType = "snapshot.imported" // a tenant's current state is that of a tar
+	EventSnapshotExported EventType = "snapshot.exported" // a tar of a tenant's state is being sent
 
 	EventAccessDenied EventType = "access.denied"
 

@@ -244,7 +244,7 @@ type Snapshot struct {
 	ID           string    `json:"id"`
 	Current      bool      `json:"current"` // the tenant's next claim begins with it
 	Time         time.Time `json:"time"`
-	Reason       string    `json:"reason,omitempty"`        // why it was taken: release, interval, request or restored
+	Reason       string    `json:"reason,omitempty"`        // why it was taken: release, interval, request, restored or import
 	RestoredFrom string    `json:"restored_from,omitempty"` // the older snapshot that it is a copy of
 	Revision     string    `json:"revision,omitempty"`      // of the workload
 	Claim        string    `json:"claim,omitempty"`         // whose container it was taken from

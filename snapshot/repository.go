@@ -4,9 +4,7 @@ import (
 	"context"
 	"crypto/cipher"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"io"
 
 	"github.com/google/uuid"
 
@@ -76,7 +74,7 @@ func (r repository) openPart(ctx context.Context, from *pack.Reader, p Part) (*i
 
 // storedError marks damage of stored objects as such.
 func storedError(err error) error {
-	if errors.Is(err, pack.ErrDamaged) || errors.Is(err, ErrNoObject) || errors.Is(err, io.ErrUnexpectedEOF) {
+	if isDamage(err) {
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	return err

@@ -70,7 +70,7 @@ func newSnapshotsCmd() *cobra.Command {
 	var o ownerFlags
 	cmd := &cobra.Command{
 		Use:   "snapshots --workload WORKLOAD --tenant TENANT",
-		Short: "Show a tenant's snapshots, or restore one",
+		Short: "Show a tenant's snapshots, or restore, verify, export or import one",
 		Long: `Show the stored snapshots of a tenant's state, newest first. The tenant's next
 claim starts with the current one, which is marked with a star. BYTES is the size
 of its files; STORED what it needs in the sink, compressed, with what it shares
@@ -96,7 +96,7 @@ with other snapshots; NEW what its upload has stored.`,
 	}
 	o.flags(cmd)
 	r.flags(cmd)
-	cmd.AddCommand(newRestoreCmd())
+	cmd.AddCommand(newRestoreCmd(), newVerifyCmd(), newExportCmd(), newImportCmd())
 	return cmd
 }
 

@@ -66,6 +66,7 @@ var groups = []group{
 	{"Waits", waits},
 	{"Memory", slices.Concat(memories, memoryRows)},
 	{"Quotas", quotas},
+	{"Verification, export and import of snapshots", archives},
 	{"Files of claims", fileUses},
 	{"membership", memberships},
 	{"Retries and queues", queues},
