@@ -39,7 +39,13 @@ var shimTrees = []mutation{
 `,
 	},
 	{
-		desc: "the names of a large directory take any memory", test: "TestScanManyNames",
+		desc: "the names of a large directory take any memory", test: "TestNameList",
+		file: "cmd/hostler-shim/scan_names.go",
+		old:  `if l.size() <= limit {`,
+		new:  `if l.size() <= 8*limit {`,
+	},
+	{
+		desc: "the names of many large directories take any memory", test: "TestScanForgetsNames",
 		file: "cmd/hostler-shim/scan_walk.go",
 		old:  `w.held > maxHeldNames && i < len(w.levels)-1`,
 		new:  `w.held > 8*maxHeldNames && i < len(w.levels)-1`,

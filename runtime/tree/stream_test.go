@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -245,10 +246,12 @@ func TestBadScans(t *testing.T) {
 	for i := range many {
 		many[i] = testFile(fmt.Sprintf("%05d", i), 0)
 	}
-	long := make([]Entry, 200)
-	for i := range long {
-		long[i] = testLink(fmt.Sprintf("%05d", i), strings.Repeat("t", MaxTarget))
+	long := slices.DeleteFunc(wholeTree(), func(e Entry) bool { return e.Kind != Dir })
+	deep := long[len(long)-2].Path
+	for i := range 200 { // the encoded paths are short
+		long = append(long, testFile(fmt.Sprintf("%s/z%05d", deep, i), 0))
 	}
+	require.Less(t, len(encode(long)), maxBatchSize)
 	for name, parts := range map[string][][]byte{
 		"nothing":                     {},
 		"unknown message":             {{'?', 0}},
@@ -304,7 +307,9 @@ func scanAll(s *ScanReader, skips bool) error {
 				if err != nil {
 					return err
 				}
-				size += int64(len(data)) + hole
+				if size += int64(len(data)) + hole; size > as.Size {
+					return errors.New("more than its size")
+				}
 			}
 			if !skips && size != as.Size {
 				return fmt.Errorf("content of %d bytes, want %d", size, as.Size)
