@@ -151,11 +151,11 @@ func (s *Sink) readManifest(ctx context.Context, dir string, generation int64) (
 	if err != nil {
 		return manifest{}, err
 	}
-	return decodeManifest(data, generation)
+	return decodeManifest(data, manifestKey(dir, generation), generation)
 }
 
-// decodeManifest returns the manifest that an object has.
-func decodeManifest(data []byte, generation int64) (manifest, error) {
+// decodeManifest returns the manifest that the object of a key has.
+func decodeManifest(data []byte, key string, generation int64) (manifest, error) {
 	// The version first: another one may have other fields.
 	var v struct {
 		Version int `json:"version"`
@@ -163,7 +163,7 @@ func decodeManifest(data []byte, generation int64) (manifest, error) {
 	if err := json.Unmarshal(data, &v); err != nil {
 		return manifest{}, fmt.Errorf("%w: the list of snapshots %d: %w", ErrCorrupt, generation, err)
 	}
-	if err := checkVersion(v.Version, fmt.Sprintf("the list of snapshots %d", generation)); err != nil {
+	if err := checkVersion(v.Version, key); err != nil {
 		return manifest{}, err
 	}
 	var h manifest
