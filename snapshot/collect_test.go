@@ -206,6 +206,20 @@ func TestPruneRemovesGarbage(t *testing.T) {
 	})
 }
 
+// Some commits also prune: what a killed server has left does not stay.
+func TestCommitsPrune(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, "{sink: {type: file}, keep: 1}")
+	orphan := ownDirectory + "packs/0199c2a4-7d1e-4c5e-9f3a-2b1c4d5e6f70"
+	h.bucket.Set(orphan, []byte("x"), time.Now().Add(-2*snapshot.PruneGrace))
+	for i := range snapshot.PruneEvery {
+		require.Contains(t, h.bucket.Objects(), orphan, "%d", i)
+		h.store(files("a", fmt.Sprint(i)))
+	}
+	require.NotContains(t, h.bucket.Objects(), orphan)
+	require.Len(t, h.readable(), 1)
+}
+
 // Seen lists go with their snapshots, and those of a snapshot that stays current
 // do not pile up.
 func TestSeenListsAreRemoved(t *testing.T) {

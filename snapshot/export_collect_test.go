@@ -25,6 +25,7 @@ const (
 	MaxMarks     = maxMarks
 	MaxSweep     = maxSweep
 	MaxSeen      = maxSeen
+	PruneEvery   = pruneEvery
 )
 
 // Manifest is a manifest.
