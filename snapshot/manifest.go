@@ -16,9 +16,20 @@ import (
 )
 
 // manifestVersion is the version of the manifest's format. A manifest of another
-// version is refused: a server that does not understand it must neither replace
-// it nor take it for no state.
+// version is refused, because a server that does not understand it must not
+// replace it, nor take it for no state.
 const manifestVersion = 2
+
+// checkVersion checks the version of a manifest.
+func checkVersion(version int, key string) error {
+	switch {
+	case version == manifestVersion:
+		return nil
+	case version < 1:
+		return fmt.Errorf("%w: %s has version %d, which no Hostler writes: restore the object from a backup of the bucket", ErrCorrupt, key, version)
+	}
+	return fmt.Errorf("%w: %s has version %d, and this server knows only version %d: use a Hostler that knows the former", ErrFormat, key, version, manifestVersion)
+}
 
 // maxManifestSize bounds the size of a manifest that is read: far above that of
 // the maximum of keep.
@@ -152,8 +163,8 @@ func decodeManifest(data []byte, generation int64) (manifest, error) {
 	if err := json.Unmarshal(data, &v); err != nil {
 		return manifest{}, fmt.Errorf("%w: the list of snapshots %d: %w", ErrCorrupt, generation, err)
 	}
-	if v.Version != manifestVersion {
-		return manifest{}, fmt.Errorf("the list of snapshots has version %d, and this server reads version %d", v.Version, manifestVersion)
+	if err := checkVersion(v.Version, fmt.Sprintf("the list of snapshots %d", generation)); err != nil {
+		return manifest{}, err
 	}
 	var h manifest
 	if err := json.Unmarshal(data, &h); err != nil {

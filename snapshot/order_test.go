@@ -86,8 +86,8 @@ func TestLateUploaderLoses(t *testing.T) {
 	require.Equal(t, "between 2", h.kept()["f"])
 }
 
-// The last N are kept, none of their objects is missing and no other is left.
-// Each can be made current again.
+// The last N are kept, and none of their objects is missing. Each can be made
+// current again.
 func TestKeepAndRestore(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, "{sink: {type: file}, keep: 3}")

@@ -25,7 +25,6 @@ type upload struct {
 	dir      string // the owner's directory
 	id       string // of the snapshot that it makes
 	previous manifest
-	known    []knownRoot // of previous and of the new snapshot
 	limit    *time.Timer // ends the upload
 	// fresh means that the last indexes are not used, because one is damaged.
 	fresh bool
@@ -113,15 +112,15 @@ func (u *upload) run(ctx context.Context) (Transfer, error) {
 }
 
 // finish makes the parts the current snapshot, unless they already are.
-func (u *upload) finish(ctx context.Context, parts []Part, done Transfer) (Transfer, error) {
+func (u *pass) finish(ctx context.Context) (Transfer, error) {
 	current, _ := u.previous.current()
-	t := done
-	t.Unchanged = !u.isChanged(parts)
+	t := u.moved
+	t.Unchanged = !u.isChanged(u.parts)
 	next := u.previous
 	t.Snapshot = current
 	if !t.Unchanged {
 		t.Snapshot = Snapshot{
-			ID: u.id, Time: time.Now().UTC(), Parts: parts, Reason: u.origin.Reason,
+			ID: u.id, Time: time.Now().UTC(), Parts: u.parts, Reason: u.origin.Reason,
 			Revision: u.origin.Revision, Claim: u.origin.Claim, Container: u.origin.Container,
 		}
 		next = u.previous.withSnapshot(t.Snapshot, u.sync.Keep)

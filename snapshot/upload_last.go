@@ -18,6 +18,10 @@ type lastIndex struct {
 	avoid map[pack.ID]bool // packs that the next index must not refer to
 }
 
+// smallIndex is how many segments may be read without memory from the quota.
+// Several are read ahead.
+const smallIndex = 2
+
 // openLast opens the last index. The caller calls close.
 func (u *upload) openLast(ctx context.Context, last *Part) (*lastIndex, error) {
 	if last == nil {
@@ -30,7 +34,12 @@ func (u *upload) openLast(ctx context.Context, last *Part) (*lastIndex, error) {
 		l.from.Close()
 		return nil, err
 	}
-	u.known = append(u.known, knownRoot{last.Index, l.root})
+	if len(l.root.Segments) > smallIndex {
+		if err := u.needMemory(); err != nil {
+			l.close()
+			return nil, err
+		}
+	}
 	l.avoid = compaction(l.root)
 	return l, nil
 }

@@ -20,16 +20,18 @@ type pass struct {
 	repo   repository
 	bounds bounds
 	parts  []Part
-	moved  Transfer // MovedFiles and MovedBytes
+	known  []knownRoot // of the last parts and the new ones
+	moved  Transfer    // MovedFiles and MovedBytes
 
 	// The store gets steps, and waits for none. Their data is bounded by room.
 	steps chan step
 	room  *semaphore.Weighted
 
-	hash    func(pack.Kind, []byte) pack.Hash
-	chunker *pack.Chunker // nil until it is used
-	ended   bool          // all parts are listed
-	changed bool          // the next snapshot is not the current one
+	hash     func(pack.Kind, []byte) pack.Hash
+	chunker  *pack.Chunker // nil until it is used
+	newBytes int64         // of the chunks that the store got
+	ended    bool          // all parts are listed
+	changed  bool          // the next snapshot is not the current one
 
 	stamps     []*stampList // of the mappings
 	stampsHeld int          // in memory
@@ -71,9 +73,9 @@ func (u *upload) pass(ctx context.Context) (Transfer, error) {
 	if err != nil {
 		return Transfer{}, err
 	}
-	s.complete(p.parts)
+	s.complete()
 	p.storeStamps()
-	return u.finish(ctx, p.parts, p.moved)
+	return p.finish(ctx)
 }
 
 // uploadParts uploads every mapping that is uploaded. Parts of mappings that the
@@ -107,6 +109,9 @@ func (p *pass) uploadPart(ctx context.Context, m workload.Mapping, last *Part) e
 		return err
 	}
 	defer from.close()
+	if from.root != nil {
+		p.known = append(p.known, knownRoot{last.Index, from.root})
+	}
 	s := p.newPartScan(ctx, m, last, from)
 	defer s.close()
 	if err := s.begin(); err != nil {

@@ -266,7 +266,7 @@ func (s *partScan) dropOld() error {
 	}
 	const few = 16
 	for _, c := range s.old.now.Chunks[:min(len(s.old.now.Chunks), few)] {
-		if err := s.out.known(c); err != nil {
+		if err := s.out.remember(c); err != nil {
 			return err
 		}
 	}

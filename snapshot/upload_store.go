@@ -78,16 +78,16 @@ func (s *store) discard() error {
 }
 
 // complete sets what is known of the new parts when all is stored.
-func (s *store) complete(parts []Part) {
+func (s *store) complete() {
 	for i, b := range s.built {
-		p := &parts[i]
+		p := &s.parts[i]
 		p.Index = locationOf(b.ref, s.to.RootedSize(b.ref.Pack))
 		p.Files, p.Bytes, p.Skipped, p.New = b.root.Files, b.root.Bytes, b.root.Skipped, b.written
 		p.Stored = 0
 		for _, use := range b.root.Packs {
 			p.Stored += use.Live
 		}
-		s.upload.known = append(s.upload.known, knownRoot{p.Index, &b.root})
+		s.pass.known = append(s.pass.known, knownRoot{p.Index, &b.root})
 	}
 }
 
@@ -142,8 +142,8 @@ func (s *store) add(h pack.Hash, data []byte) (pack.Ref, error) {
 	return ref, s.checkMemory()
 }
 
-// known remembers a chunk of a file that has gone: it may have another name.
-func (s *store) known(c index.Chunk) {
+// remember adds a chunk of a file that has gone: it may have another name.
+func (s *store) remember(c index.Chunk) {
 	if c.Hole == 0 && !s.last.avoid[c.Ref.Pack] {
 		s.recent.add(c.Ref)
 	}

@@ -27,14 +27,15 @@ and --tenant. The container keeps running. The workload must allow it
 			if err != nil {
 				return err
 			}
-			stop := startSpinner(cmd.ErrOrStderr(), "taking a snapshot of "+id)
+			stop := startTransferProgress(ctx, cmd, c, "taking a snapshot of "+id, client.EventFilter{Claim: id})
 			got, err := c.Sync(ctx, id)
 			stop()
 			if err != nil {
 				return err
 			}
 			return r.printResult(cmd.OutOrStdout(), got, func(w io.Writer) error {
-				what := fmt.Sprintf("%d bytes uploaded in %.0f ms", got.Transfer.Sent, got.Transfer.Duration)
+				t := got.Transfer
+				what := fmt.Sprintf("%d files, %d bytes read, %d bytes uploaded in %.0f ms", t.MovedFiles, t.MovedBytes, t.Sent, t.Duration)
 				if got.Transfer.Unchanged {
 					what = "unchanged"
 				}
@@ -69,7 +70,7 @@ func newSnapshotsCmd() *cobra.Command {
 	var o ownerFlags
 	cmd := &cobra.Command{
 		Use:   "snapshots --workload WORKLOAD --tenant TENANT",
-		Short: "Show a tenant's snapshots, or restore one",
+		Short: "Show a tenant's snapshots, or restore, verify, export or import one",
 		Long: `Show the stored snapshots of a tenant's state, newest first. The tenant's next
 claim starts with the current one, which is marked with a star. BYTES is the size
 of its files; STORED what it needs in the sink, compressed, with what it shares
@@ -95,7 +96,7 @@ with other snapshots; NEW what its upload has stored.`,
 	}
 	o.flags(cmd)
 	r.flags(cmd)
-	cmd.AddCommand(newRestoreCmd())
+	cmd.AddCommand(newRestoreCmd(), newVerifyCmd(), newExportCmd(), newImportCmd())
 	return cmd
 }
 
