@@ -164,6 +164,33 @@ func TestCopyReadsNothing(t *testing.T) {
 	require.Less(t, len(bucket.Calls("range"))-ranges, 10)
 }
 
+// An upload reads each segment of a large index once, although it needs it twice.
+func TestIndexIsReadOnce(t *testing.T) {
+	t.Parallel()
+	bucket := snapshottest.NewMemory()
+	sink, c := sinkOf(bucket, workload.ModeSync), &contents{}
+	for i := range 20_000 {
+		c.names = append(c.names, fmt.Sprintf("%05d", i))
+	}
+	c.data = map[string][]extent{}
+	for i, name := range c.names {
+		c.data[name] = []extent{{data: fmt.Sprintf("%0100d", i)}}
+	}
+	c.upload(t, sink)
+	for range 3 {
+		before := len(bucket.Calls("range"))
+		require.True(t, c.upload(t, sink).Unchanged)
+		ranges := map[snapshottest.Call]int{}
+		for _, call := range bucket.Calls("range")[before:] {
+			ranges[call]++
+		}
+		require.Len(t, ranges, 1, "the index is in one pack")
+		for _, n := range ranges {
+			require.InDelta(t, 21, n, 8, "the root and about 20 segments")
+		}
+	}
+}
+
 // An upload whose last index is damaged stores all again: the container has it.
 // One that needs the index, because the mapping only adds, fails.
 func TestDamagedIndexIsReplaced(t *testing.T) {
