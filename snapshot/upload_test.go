@@ -144,6 +144,20 @@ func TestPacksAreReplaced(t *testing.T) {
 	require.Equal(t, snapshot.MinCompacted, most)
 }
 
+// A file that has gone is a change, wherever it was.
+func TestRemovedFiles(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, "")
+	all := []file{reg("a", "1"), dir("b"), reg("b/c", "2"), reg("d", "3")}
+	for _, kept := range [][]file{all[1:], {all[0], all[3]}, all[:2], all[:3], nil} {
+		h.upload(h.container(all...))
+		up := h.upload(h.container(kept...))
+		require.False(t, up.Unchanged)
+		require.Equal(t, len(kept), up.Files)
+		require.Len(t, h.kept(), len(kept))
+	}
+}
+
 // A mapping that only adds keeps what is not in the container, without reading
 // it.
 func TestCopyReadsNothing(t *testing.T) {
@@ -289,7 +303,7 @@ func TestListingIsProgress(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			files := scanFunc(func(ctx context.Context, _ string) tree.Scan {
 				s := scanOf()
-				s.n = 100 * testBatch
+				s.n = 1000 * testBatch
 				s.entry = func(i int) tree.Entry {
 					if i%testBatch == 0 {
 						select {
