@@ -33,7 +33,7 @@ type Manifest = manifest
 
 // DecodeManifest decodes a manifest.
 func DecodeManifest(data []byte, generation int64) (Manifest, error) {
-	return decodeManifest(data, generation)
+	return decodeManifest(data, "head", generation)
 }
 
 // Head returns the directory and the current manifest of an owner.
@@ -243,7 +243,7 @@ func RoundTrip(h Manifest) (Manifest, error) {
 	if err != nil {
 		return manifest{}, err
 	}
-	return decodeManifest(data, h.Generation)
+	return decodeManifest(data, "head", h.Generation)
 }
 
 // CheckReference checks the reference of a location.
