@@ -54,10 +54,10 @@ var packRows = []mutation{
 `,
 	},
 	{
-		desc: "a list of snapshots of an older version is taken for an empty one", test: "TestManifestIsChecked",
+		desc: "a list of snapshots of which the numbers are negative is accepted", test: "TestManifestIsChecked",
 		file: "snapshot/manifest.go",
-		old:  `v.Version != manifestVersion {`,
-		new:  `v.Version > manifestVersion {`,
+		old:  `if n < 0 || n > maxNumber {`,
+		new:  `if n < -maxNumber || n > maxNumber {`,
 	},
 	{
 		desc: "a small compressed blob cannot be read", test: "TestSizesOfBlobs",
