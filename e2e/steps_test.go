@@ -25,7 +25,7 @@ var steps = map[string][]string{
 	"destroy": {"pre_destroy", "remove", "destroyed"},
 	"force":   {"record", "pre_destroy", "remove", "removed"},
 
-	"snapshot": {"object", "commit", "sweep"},
+	"snapshot": {"object", "mark", "commit", "sweep", "collect"},
 }
 
 // allPointsStateful has hooks at all points, and tenants with state. All tenants

@@ -251,6 +251,11 @@ func (s *Sink) sweep(ctx context.Context, dir string, list []int64, previous, ne
 	}
 	_, _ = s.deleteAll(ctx, garbage)
 	flow.Failpoint("snapshot", "collect", "after")
+	if next.Generation%pruneEvery == 0 {
+		ctx, cancel := context.WithTimeout(ctx, pruneTimeout)
+		defer cancel()
+		_, _ = s.pruneObjects(ctx, dir, next, time.Now()) // a later one finds the rest
+	}
 }
 
 // has reports whether a manifest lists a snapshot.

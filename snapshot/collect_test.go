@@ -206,6 +206,40 @@ func TestPruneRemovesGarbage(t *testing.T) {
 	})
 }
 
+// A snapshot may need a pack for its root alone.
+func TestPackOfARootIsNeeded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t, "{sink: {type: file}, keep: 2}")
+		first, second := h.store(files("a", "1")), h.store(files("a", "1"))
+		require.NotEqual(t, h.packOf(first), h.packOf(second))
+		wait(2 * snapshot.PruneGrace)
+		_, err := h.sink.Prune(t.Context(), h.owner)
+		require.NoError(t, err)
+		require.Len(t, h.readable(), 2)
+		h.store(files("a", "1"))
+		require.Empty(t, h.marks(), "the first pack has what all need")
+		h.store(files("a", "2"))
+		require.Len(t, h.marks(), 1)
+		require.Equal(t, h.packOf(second), h.marks()[0].Pack)
+		require.Len(t, h.readable(), 2)
+	})
+}
+
+// Some commits also prune: what a killed server has left does not stay.
+func TestCommitsPrune(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, "{sink: {type: file}, keep: 1}")
+	orphan := ownDirectory + "packs/0199c2a4-7d1e-4c5e-9f3a-2b1c4d5e6f70"
+	h.bucket.Set(orphan, []byte("x"), time.Now().Add(-2*snapshot.PruneGrace))
+	for i := range snapshot.PruneEvery {
+		require.Contains(t, h.bucket.Objects(), orphan, "%d", i)
+		h.store(files("a", fmt.Sprint(i)))
+	}
+	require.NotContains(t, h.bucket.Objects(), orphan)
+	require.Len(t, h.readable(), 1)
+}
+
 // Seen lists go with their snapshots, and those of a snapshot that stays current
 // do not pile up.
 func TestSeenListsAreRemoved(t *testing.T) {
@@ -263,7 +297,7 @@ func TestMarksOfTheFuture(t *testing.T) {
 		require.NoError(t, err)
 		since := head.Garbage[0].Since.Format(time.RFC3339Nano)
 		key := ownDirectory + fmt.Sprintf("heads/%016d.json", head.Generation)
-		future := strings.Replace(string(h.bucket.Objects()[key]), since, time.Now().Add(1e6*time.Hour).Format(time.RFC3339Nano), 1)
+		future := strings.Replace(string(h.bucket.Objects()[key]), `"since":"`+since, `"since":"`+time.Now().Add(1e6*time.Hour).Format(time.RFC3339Nano), 1)
 		future = strings.Replace(future, `"garbage":[`, `"garbage":[{"pack":"../heads/x","since":"2000-01-01T00:00:00Z"},`, 1)
 		h.bucket.Set(key, []byte(future), time.Now())
 		h.store(files("a", "3"))

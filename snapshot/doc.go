@@ -10,7 +10,7 @@
 //   - Of two concurrent uploads for the same tenant one wins, and the other
 //     gets an error. An older claim never replaces a newer claim's snapshot.
 //   - No object is ever written twice, and none that a kept snapshot needs is
-//     deleted.
+//     deleted. What none needs any more stays for an hour, for who reads it.
 //   - Files are streamed: neither memory nor the server's disk holds a tenant's
 //     state, and the number of concurrent uploads is bounded by memory.
 //   - What comes out of a container is controlled by a tenant and untrusted: an
@@ -20,8 +20,11 @@
 // The layout of a sink, below the tenant's prefix:
 //
 //	.hostler/WORKLOAD/heads/N.json        the list of snapshots (manifest); the highest N is current
-//	.hostler/WORKLOAD/data/UUID.tar.zst   the files of one mapping
+//	.hostler/WORKLOAD/packs/UUID          contents of files, and indexes of them
+//	.hostler/WORKLOAD/seen/…              what a container had, as a hint for its next upload
 //	anything else                         other files, for mappings that only download
+//
+// docs/state-format.md has the format.
 //
 // The commit is the creation of manifest N+1, which only one upload can do. All
 // that a sink must offer is to create an object if it does not exist. Replacing

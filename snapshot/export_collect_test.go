@@ -25,6 +25,7 @@ const (
 	MaxMarks     = maxMarks
 	MaxSweep     = maxSweep
 	MaxSeen      = maxSeen
+	PruneEvery   = pruneEvery
 )
 
 // Manifest is a manifest.
@@ -180,11 +181,16 @@ func (s *Sink) ReadFiles(ctx context.Context, o Owner, snap Snapshot) (map[strin
 		var data []byte
 		for _, c := range r.Chunks {
 			var err error
+			if data = append(data, make([]byte, c.Hole)...); c.Hole > 0 {
+				continue
+			}
 			if data, err = own.Blob(ctx, data, pack.Data, c.Ref); err != nil {
 				return err
 			}
 		}
-		files[r.Path] = string(data)
+		if r.Kind == tree.File {
+			files[r.Path] += string(data)
+		}
 		return nil
 	})
 	return files, err

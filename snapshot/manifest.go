@@ -161,26 +161,26 @@ func decodeManifest(data []byte, key string, generation int64) (manifest, error)
 		Version int `json:"version"`
 	}
 	if err := json.Unmarshal(data, &v); err != nil {
-		return manifest{}, fmt.Errorf("%w: the list of snapshots %d: %w", ErrCorrupt, generation, err)
+		return manifest{}, fmt.Errorf("%w: %s: %w", ErrCorrupt, key, err)
 	}
 	if err := checkVersion(v.Version, key); err != nil {
 		return manifest{}, err
 	}
 	var h manifest
 	if err := json.Unmarshal(data, &h); err != nil {
-		return manifest{}, fmt.Errorf("%w: the list of snapshots %d: %w", ErrCorrupt, generation, err)
+		return manifest{}, fmt.Errorf("%w: %s: %w", ErrCorrupt, key, err)
 	}
 	if h.Generation != generation {
-		return manifest{}, fmt.Errorf("%w: the list of snapshots %d has generation %d", ErrCorrupt, generation, h.Generation)
+		return manifest{}, fmt.Errorf("%w: %s has generation %d", ErrCorrupt, key, h.Generation)
 	}
 	if h.Salt == (salt{}) {
-		return manifest{}, fmt.Errorf("%w: the list of snapshots %d has no salt", ErrCorrupt, generation)
+		return manifest{}, fmt.Errorf("%w: %s has no salt", ErrCorrupt, key)
 	}
 	for _, s := range h.Snapshots {
 		for _, p := range s.Parts {
 			for _, n := range []int64{int64(p.Files), p.Bytes, p.Stored, p.New, int64(p.Skipped), p.Index.PackSize} {
 				if n < 0 || n > maxNumber {
-					return manifest{}, fmt.Errorf("%w: the list of snapshots %d has the number %d", ErrCorrupt, generation, n)
+					return manifest{}, fmt.Errorf("%w: %s has the number %d", ErrCorrupt, key, n)
 				}
 			}
 		}

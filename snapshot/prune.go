@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/hostler/hostler/internal/flow"
 	"github.com/hostler/hostler/snapshot/pack"
 )
 
@@ -22,13 +21,21 @@ const (
 	pruneGrace    = 24 * time.Hour
 )
 
+// pruneEvery is the number of commits with one that also prunes, for at most
+// pruneTimeout, because a release waits for it. Servers that were killed, and
+// uploads that were canceled, leave objects that no other call removes.
+const (
+	pruneEvery   = 64
+	pruneTimeout = time.Minute
+)
+
 // maxSeen is how many seen lists of one part Prune keeps, the newest: a tenant
 // has one container at a time, and the lists of others have no more use.
 const maxSeen = 4
 
 // Prune removes what failed uploads have left, and snapshots beyond the number
 // to keep. It returns how many objects it removed. Calling it after a failed
-// upload, and occasionally, is enough.
+// upload is enough: every pruneEvery-th commit does the same.
 func (s *Sink) Prune(ctx context.Context, o Owner) (int, error) {
 	n, err := s.prune(ctx, o, time.Now())
 	if err != nil {
@@ -54,17 +61,21 @@ func (s *Sink) prune(ctx context.Context, o Owner, now time.Time) (int, error) {
 			return 0, err
 		}
 	}
-	p := pruning{Sink: s, dir: at, head: h, now: now}
+	return s.pruneObjects(ctx, at, h, now)
+}
+
+// pruneObjects removes the objects that no snapshot of the current manifest
+// needs.
+func (s *Sink) pruneObjects(ctx context.Context, dir string, h manifest, now time.Time) (int, error) {
+	p := pruning{Sink: s, dir: dir, head: h, now: now}
 	// Each is independent: when one kind cannot be listed or checked, the others
 	// are still removed.
-	err = errors.Join(p.listHeads(ctx), p.listSeen(ctx), p.listPacks(ctx))
-	flow.Failpoint("snapshot", "prune", "before")
+	err := errors.Join(p.listHeads(ctx), p.listSeen(ctx), p.listPacks(ctx))
 	n, deleteErr := s.deleteAll(ctx, p.garbage)
-	flow.Failpoint("snapshot", "prune", "after")
 	return n, errors.Join(err, deleteErr)
 }
 
-// pruning is one call of Prune. What it removes is needed by no snapshot of its
+// pruning is one search for garbage. What it finds is needed by no snapshot of its
 // manifest, and neither by one of a later manifest: those need packs of this one
 // and newer ones, which are younger than the grace.
 type pruning struct {

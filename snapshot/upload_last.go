@@ -28,7 +28,7 @@ func (u *upload) openLast(ctx context.Context, last *Part) (*lastIndex, error) {
 		return &lastIndex{}, nil
 	}
 	repo := u.repository(u.dir, u.previous)
-	l := &lastIndex{from: repo.reader(nil)}
+	l := &lastIndex{from: pack.NewReader(&sharedRanges{from: u.bucket}, u.dir+packsDir, repo.format, nil)}
 	var err error
 	if l.root, err = repo.openPart(ctx, l.from, *last); err != nil {
 		l.from.Close()

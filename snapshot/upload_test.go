@@ -144,6 +144,20 @@ func TestPacksAreReplaced(t *testing.T) {
 	require.Equal(t, snapshot.MinCompacted, most)
 }
 
+// A file that has gone is a change, wherever it was.
+func TestRemovedFiles(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, "")
+	all := []file{reg("a", "1"), dir("b"), reg("b/c", "2"), reg("d", "3")}
+	for _, kept := range [][]file{all[1:], {all[0], all[3]}, all[:2], all[:3], nil} {
+		h.upload(h.container(all...))
+		up := h.upload(h.container(kept...))
+		require.False(t, up.Unchanged)
+		require.Equal(t, len(kept), up.Files)
+		require.Len(t, h.kept(), len(kept))
+	}
+}
+
 // A mapping that only adds keeps what is not in the container, without reading
 // it.
 func TestCopyReadsNothing(t *testing.T) {
@@ -162,6 +176,33 @@ func TestCopyReadsNothing(t *testing.T) {
 	require.Equal(t, 1000, up.Files)
 	require.Equal(t, int64(999*1000+5), up.Bytes)
 	require.Less(t, len(bucket.Calls("range"))-ranges, 10)
+}
+
+// An upload reads each segment of a large index once, although it needs it twice.
+func TestIndexIsReadOnce(t *testing.T) {
+	t.Parallel()
+	bucket := snapshottest.NewMemory()
+	sink, c := sinkOf(bucket, workload.ModeSync), &contents{}
+	for i := range 20_000 {
+		c.names = append(c.names, fmt.Sprintf("%05d", i))
+	}
+	c.data = map[string][]extent{}
+	for i, name := range c.names {
+		c.data[name] = []extent{{data: fmt.Sprintf("%0100d", i)}}
+	}
+	c.upload(t, sink)
+	for range 3 {
+		before := len(bucket.Calls("range"))
+		require.True(t, c.upload(t, sink).Unchanged)
+		ranges := map[snapshottest.Call]int{}
+		for _, call := range bucket.Calls("range")[before:] {
+			ranges[call]++
+		}
+		require.Len(t, ranges, 1, "the index is in one pack")
+		for _, n := range ranges {
+			require.InDelta(t, 21, n, 8, "the root and about 20 segments")
+		}
+	}
 }
 
 // An upload whose last index is damaged stores all again: the container has it.
@@ -262,7 +303,7 @@ func TestListingIsProgress(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			files := scanFunc(func(ctx context.Context, _ string) tree.Scan {
 				s := scanOf()
-				s.n = 100 * testBatch
+				s.n = 1000 * testBatch
 				s.entry = func(i int) tree.Entry {
 					if i%testBatch == 0 {
 						select {

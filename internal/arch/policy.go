@@ -136,7 +136,7 @@ var importOwners = []owner{
 	{"mvdan.cc/sh", []string{"hooks/lint"}, "shells are read by their grammar, in package hooks/lint: patterns miss options in another order and nested commands"},
 	{"github.com/klauspost/compress", []string{"snapshot", "snapshot/pack"}, "only snapshots are compressed"},
 	{"github.com/PlakarKorp/go-cdc-chunkers", []string{"snapshot/pack"}, "only the content of snapshots is cut"},
-	{"github.com/zeebo/blake3", []string{"snapshot/pack"}, "only blobs of snapshots are named by it"},
+	{"github.com/zeebo/blake3", []string{"snapshot/pack", "snapshot"}, "only blobs of snapshots are named by it"},
 	{"gopkg.in/yaml.v3", []string{"workload", "auth/credential", "api/...", "cmd/hostler"},
 		"YAML is read by the packages of workloads and bindings, and printed by the API and the command line"},
 	{"golang.org/x/term", []string{"cmd/hostler"}, "only cmd/hostler has a terminal"},

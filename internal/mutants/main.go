@@ -88,6 +88,7 @@ var groups = []group{
 	{"Clients in other languages", clients},
 	{"Who may do what", scopeRows},
 	{"Tokens of other issuers, logins and contexts", oidcRows},
+	{"Packs of snapshots, and what is removed of them", packRows},
 }
 
 func main() {

@@ -57,7 +57,7 @@ var uploadRows = []mutation{
 		new:  `		if c.Hole >= 0 || !s.last.avoid[c.Ref.Pack] {`,
 	},
 	{
-		desc: "a removed file is no change", test: "TestModes",
+		desc: "a removed file is no change", test: "TestRemovedFiles",
 		file: "snapshot/upload_scan.go",
 		old: `func (s *partScan) dropOld() error {
 	if err := s.out.change(); err != nil {
