@@ -1334,15 +1334,29 @@ export interface Status {
 }
 
 export interface SyncEndedData {
+  /** Of the whole state. */
   bytes?: number;
   /** upload or download. */
   direction?: string;
   duration_ms?: number;
   error?: string;
+  /** Of the whole state, with directories and links. */
   files?: number;
+  /** Of the files that were read from the container, or written into it. The others were there already. */
+  moved_bytes?: number;
+  /** How many files were read from the container, or written into it. */
+  moved_files?: number;
   snapshot?: string;
   unchanged?: boolean;
+  /** Bytes sent to the sink, or received from it. */
   uploaded_bytes?: number;
+}
+
+export interface SyncProgressedData {
+  /** upload or download. */
+  direction?: string;
+  /** Bytes sent to the sink, or received from it, so far. */
+  transferred_bytes?: number;
 }
 
 export interface SyncStartedData {
@@ -1390,8 +1404,12 @@ export interface Transfer {
   /** Their total size. */
   bytes: number;
   duration_ms: number;
-  /** The number of files, directories and links that were read from the container. */
+  /** The number of files, directories and links of the state. */
   files: number;
+  /** Their total size. */
+  moved_bytes: number;
+  /** How many files were read from the container. The others had not changed. */
+  moved_files: number;
   /** The snapshot that is current now. */
   snapshot: string;
   /** The current snapshot was already the same, and nothing was stored. */
