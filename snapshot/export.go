@@ -102,7 +102,6 @@ type exporter struct {
 	to         *tar.Writer
 	batch      batch
 	chunk      []byte
-	zeros      [64 << 10]byte
 }
 
 // part writes the entries of a part.
@@ -163,7 +162,7 @@ func (e *exporter) step(s step, base string) error {
 // hole writes zeros.
 func (e *exporter) hole(size int64) error {
 	for size > 0 {
-		n, err := e.to.Write(e.zeros[:min(size, int64(len(e.zeros)))])
+		n, err := e.to.Write(zeros[:min(size, int64(len(zeros)))])
 		if err != nil {
 			return err
 		}
