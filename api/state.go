@@ -67,18 +67,15 @@ type Snapshot struct {
 	Claim        string    `json:"claim,omitempty" doc:"The claim whose container it was taken from."`
 	Files        int       `json:"files" doc:"The number of files, directories and links."`
 	Bytes        int64     `json:"bytes" doc:"Their total size."`
-	Stored       int64     `json:"stored_bytes" doc:"Their size in the sink."`
+	Stored       int64     `json:"stored_bytes" doc:"What it needs in the sink, with what it shares with other snapshots."`
+	New          int64     `json:"new_bytes" doc:"What its upload has stored, its index included. The rest was there. 0 for a restored one."`
 }
 
 func viewSnapshot(s snapshot.Snapshot, current bool) Snapshot {
-	v := Snapshot{
-		ID: s.ID, Current: current, Time: s.Time, Reason: s.Reason, RestoredFrom: s.RestoredFrom,
-		Revision: s.Revision, Claim: s.Claim, Files: s.Files(), Bytes: s.Bytes(),
+	return Snapshot{
+		ID: s.ID, Current: current, Time: s.Time, Reason: s.Reason, RestoredFrom: s.RestoredFrom, Revision: s.Revision, Claim: s.Claim,
+		Files: s.Files(), Bytes: s.Bytes(), Stored: s.StoredBytes(), New: s.NewBytes(),
 	}
-	for _, p := range s.Parts {
-		v.Stored += p.Size
-	}
-	return v
 }
 
 type snapshotsIn struct {

@@ -109,9 +109,10 @@ func (ss *StateSync) openSink(ctx context.Context, w *workload.Workload) (*snaps
 	return ss.sinks.Open(ctx, cfg)
 }
 
-// download copies the tenant's current snapshot into the claim's container. The
-// returned claim holds the snapshot's ID.
-func (ss *StateSync) download(ctx context.Context, c Claim, w *workload.Workload) (Claim, snapshot.Transfer, error) {
+// download copies the tenant's current snapshot into the claim's container, which
+// is empty or holds another snapshot of the tenant. The returned claim holds the
+// snapshot's ID.
+func (ss *StateSync) download(ctx context.Context, c Claim, w *workload.Workload, holds string) (Claim, snapshot.Transfer, error) {
 	sink, err := ss.openSink(ctx, w)
 	if err != nil {
 		return c, snapshot.Transfer{}, err
@@ -121,7 +122,8 @@ func (ss *StateSync) download(ctx context.Context, c Claim, w *workload.Workload
 	}
 	progress := ss.recordProgress(ctx, c, "download")
 	t, err := sink.Download(ctx, ss.rt, snapshot.Destination{
-		Owner: snapshotOwner(c), Container: c.Container, Fence: c.ContainerFence, Progress: progress.update,
+		Owner: snapshotOwner(c), Container: c.Container, Fence: c.ContainerFence, Holds: holds,
+		Progress: progress.update,
 	})
 	progress.stop()
 	c, err = ss.finishTransfer(ctx, c, "download", t, err)
@@ -198,7 +200,7 @@ const maxUploadAttempts = 3
 
 func (ss *StateSync) uploadWithRetry(ctx context.Context, sink *snapshot.Sink, c Claim, o snapshot.Origin) (t snapshot.Transfer, err error) {
 	for range maxUploadAttempts {
-		t, err = sink.Upload(ctx, verifiedFiles{ss.rt, func() error { return ss.verifyUnchanged(ctx, c) }}, o)
+		t, err = sink.Upload(ctx, verifiedTrees{ss.rt, func() error { return ss.verifyUnchanged(ctx, c) }}, o)
 		if !errors.Is(err, snapshot.ErrConflict) {
 			break
 		}
@@ -282,40 +284,6 @@ func (ss *StateSync) verifyUnchanged(ctx context.Context, c Claim) error {
 		err = fmt.Errorf("%w: it is %s", ErrNotActive, current.State)
 	}
 	return err
-}
-
-// verifiedFiles verifies, when an archive was read to its end, that the archive
-// is valid: the container may have been wiped and assigned to another tenant in
-// the meantime.
-type verifiedFiles struct {
-	runtime.Files
-	verify func() error
-}
-
-func (g verifiedFiles) CopyOut(ctx context.Context, id, dir string) (io.ReadCloser, error) {
-	r, err := g.Files.CopyOut(ctx, id, dir)
-	if err != nil {
-		if verifyErr := g.verify(); verifyErr != nil {
-			return nil, errors.Join(verifyErr, err)
-		}
-		return nil, asReadError(err)
-	}
-	return &verifiedReader{r, g.verify}, nil
-}
-
-type verifiedReader struct {
-	io.ReadCloser
-	verify func() error
-}
-
-func (r *verifiedReader) Read(p []byte) (int, error) {
-	n, err := r.ReadCloser.Read(p)
-	if errors.Is(err, io.EOF) {
-		if verifyErr := r.verify(); verifyErr != nil {
-			return n, verifyErr
-		}
-	}
-	return n, asReadError(err)
 }
 
 // asReadError marks an error of an existing container with an available engine.

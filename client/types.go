@@ -250,7 +250,8 @@ type Snapshot struct {
 	Claim        string    `json:"claim,omitempty"`         // whose container it was taken from
 	Files        int       `json:"files"`
 	Bytes        int64     `json:"bytes"`
-	Stored       int64     `json:"stored_bytes"` // what it takes in the sink
+	Stored       int64     `json:"stored_bytes"` // what it needs in the sink, with what it shares with others
+	New          int64     `json:"new_bytes"`    // what its upload has stored
 }
 
 // Report is what the server's doctor found.

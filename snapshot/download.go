@@ -2,22 +2,96 @@ package snapshot
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hostler/hostler/workload"
 )
 
 // Destination is the container and the owner of a download.
 type Destination struct {
 	Owner
 	Container string
-	Fence     int64 // of the flow, as runtime.Files.WriteTree takes it
+	Fence     int64 // of the flow, as runtime.Files.FillTree takes it
 	// Holds is the snapshot whose files the container holds, as far as no process
-	// has changed them; "" when the mappings' directories are empty.
+	// has changed them; "" when the mappings' directories are empty. No process
+	// runs in a container with Holds, and Snapshot.CanUpdate is true.
 	Holds string
 	// Progress is as in Origin.
 	Progress func(received int64)
 }
 
-// Download is to be written.
+// download is one download in progress.
+type download struct {
+	*Sink
+	files Files
+	to    Destination
+	dir   string // the owner's directory
+	head  manifest
+	held  Snapshot // that of to.Holds; one without an ID when it is not listed
+
+	mu   sync.Mutex // guards done.Sent
+	done Transfer
+}
+
+// Download puts the tenant's current snapshot, and the files of mappings that
+// only download, into a container. Other files in the container stay. If the
+// container holds a snapshot, only what differs is written, and what the mappings
+// match and the current snapshot does not have is removed.
+//
+// Each chunk is verified before it is written. After an error the contents of
+// the container are undefined: it must be neither used nor uploaded.
 func (s *Sink) Download(ctx context.Context, files Files, to Destination) (Transfer, error) {
-	return Transfer{}, errors.ErrUnsupported
+	begin := time.Now()
+	d := &download{Sink: s, files: files, to: to}
+	err := d.run(ctx)
+	d.done.Duration = time.Since(begin)
+	if err != nil {
+		return d.done, fmt.Errorf("download the state of tenant %q of workload %s: %w", to.Tenant, to.Workload, err)
+	}
+	return d.done, nil
+}
+
+func (d *download) run(ctx context.Context) error {
+	var err error
+	if d.dir, err = ownerDir(d.sync.Sink, d.to.Owner); err != nil {
+		return err
+	}
+	if d.head, err = d.loadManifest(ctx, d.dir, d.to.Owner); err != nil {
+		return err
+	}
+	d.done.Snapshot, _ = d.head.current()
+	for _, s := range d.head.Snapshots {
+		if s.ID == d.to.Holds && s.ID != "" {
+			d.held = s
+		}
+	}
+	for i, m := range d.sync.Mappings {
+		if d.to.Holds != "" && m.Volume == "" && m.Direction != workload.Upload {
+			return fmt.Errorf("%s: a container that holds a snapshot can be updated in its volumes only", m.Path)
+		}
+		switch m.Direction {
+		case workload.Upload:
+			continue
+		case workload.Download:
+			err = d.downloadRaw(ctx, m)
+		case workload.Bidirectional:
+			err = d.downloadPart(ctx, i)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.Path, err)
+		}
+	}
+	return nil
+}
+
+// progress counts received bytes. Several goroutines call it.
+func (d *download) progress(n int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.done.Sent += n
+	if d.to.Progress != nil {
+		d.to.Progress(d.done.Sent)
+	}
 }

@@ -137,7 +137,7 @@ func (e *exporter) part(ctx context.Context, p Part) error {
 	}
 }
 
-func (e *exporter) step(s step, base string) error {
+func (e *exporter) step(s readStep, base string) error {
 	if s.begins {
 		name := s.Path
 		if base != "" {

@@ -1,15 +1,11 @@
 package snapshot
 
 import (
-	"bytes"
 	"io"
 
 	"github.com/hostler/hostler/snapshot/index"
 	"github.com/hostler/hostler/snapshot/pack"
 )
-
-// maxRecent bounds the chunks of an import that are stored once.
-const maxRecent = 1 << 16
 
 // contentWriter stores the content of files as chunks. What earlier snapshots have is
 // stored again: an import repairs a state whose packs are damaged. It is used by one
@@ -79,17 +75,4 @@ func (w *contentWriter) add(chunks []index.Chunk, data []byte) ([]index.Chunk, e
 		}
 	}
 	return append(chunks, index.Chunk{Ref: ref}), nil
-}
-
-var zeros [64 << 10]byte
-
-func isZero(b []byte) bool {
-	for len(b) > 0 {
-		n := min(len(b), len(zeros))
-		if !bytes.Equal(b[:n], zeros[:n]) {
-			return false
-		}
-		b = b[n:]
-	}
-	return true
 }

@@ -21,9 +21,6 @@ var importedKinds = map[byte]tree.Kind{
 	tar.TypeDir: tree.Dir, tar.TypeSymlink: tree.Link, tar.TypeLink: hardLink,
 }
 
-// maxOwner is the largest id of a user or group.
-const maxOwner = math.MaxUint32
-
 // newRecord returns the record of an entry, without content.
 func newRecord(h *tar.Header, name string) (index.Record, error) {
 	r := index.Record{Entry: tree.Entry{

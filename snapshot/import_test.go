@@ -91,14 +91,14 @@ func TestImportExport(t *testing.T) {
 	require.Equal(t, []string{second.ID, first.ID}, []string{list[0].ID, list[1].ID})
 }
 
-type entry struct {
+type tarEntry struct {
 	header *tar.Header
 	body   string
 }
 
-func entries(t *testing.T, archive []byte) map[string]entry {
+func entries(t *testing.T, archive []byte) map[string]tarEntry {
 	t.Helper()
-	all := map[string]entry{}
+	all := map[string]tarEntry{}
 	in := tar.NewReader(bytes.NewReader(archive))
 	for {
 		h, err := in.Next()
@@ -108,7 +108,7 @@ func entries(t *testing.T, archive []byte) map[string]entry {
 		require.NoError(t, err)
 		body, err := io.ReadAll(in)
 		require.NoError(t, err)
-		all[h.Name] = entry{h, string(body)}
+		all[h.Name] = tarEntry{h, string(body)}
 	}
 }
 

@@ -38,7 +38,7 @@ func synced(t testing.TB, sync string) *workload.Sync {
 // harness is a bucket and containers to fill.
 type harness struct {
 	testing.TB
-	rt     runtime.Runtime
+	rt     *fake.Runtime
 	bucket *snapshottest.Memory
 	sink   *snapshot.Sink
 	owner  snapshot.Owner

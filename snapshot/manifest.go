@@ -3,6 +3,7 @@ package snapshot
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -43,8 +44,25 @@ type manifest struct {
 	Fence      int64      `json:"fence"`
 	Workload   string     `json:"workload"`
 	Tenant     string     `json:"tenant"`
-	Salt       [32]byte   `json:"salt"`      // keys the hashes of this owner's blobs; never changes
+	Salt       salt       `json:"salt"`      // keys the hashes of this owner's blobs; never changes
 	Snapshots  []Snapshot `json:"snapshots"` // the current one first
+	Garbage    []Mark     `json:"garbage,omitempty"`
+}
+
+// salt is 32 random bytes, in hexadecimal.
+type salt [32]byte
+
+// MarshalText implements encoding.TextMarshaler.
+func (s salt) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, s[:]), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *salt) UnmarshalText(text []byte) error {
+	b, err := hex.DecodeString(string(text))
+	if err != nil || len(b) != len(s) {
+		return fmt.Errorf("the salt is not %d bytes in hexadecimal", len(s))
+	}
+	copy(s[:], b)
+	return nil
 }
 
 // current returns the newest snapshot, if there is one.
@@ -133,35 +151,59 @@ func (s *Sink) readManifest(ctx context.Context, dir string, generation int64) (
 	if err != nil {
 		return manifest{}, err
 	}
-	// The other fields of another version may be of other types.
-	var format struct {
+	return decodeManifest(data, generation)
+}
+
+// decodeManifest returns the manifest that an object has.
+func decodeManifest(data []byte, generation int64) (manifest, error) {
+	// The version first: another one may have other fields.
+	var v struct {
 		Version int `json:"version"`
 	}
-	err = json.Unmarshal(data, &format)
-	if err == nil {
-		err = checkVersion(format.Version, manifestKey(dir, generation))
+	if err := json.Unmarshal(data, &v); err != nil {
+		return manifest{}, fmt.Errorf("%w: the list of snapshots %d: %w", ErrCorrupt, generation, err)
+	}
+	if err := checkVersion(v.Version, fmt.Sprintf("the list of snapshots %d", generation)); err != nil {
+		return manifest{}, err
 	}
 	var h manifest
-	if err == nil {
-		err = json.Unmarshal(data, &h)
-	}
-	if err != nil && !errors.Is(err, ErrFormat) && !errors.Is(err, ErrCorrupt) {
-		err = fmt.Errorf("%w: the list of snapshots %d: %w", ErrCorrupt, generation, err)
-	}
-	if err != nil {
-		return manifest{}, err
+	if err := json.Unmarshal(data, &h); err != nil {
+		return manifest{}, fmt.Errorf("%w: the list of snapshots %d: %w", ErrCorrupt, generation, err)
 	}
 	if h.Generation != generation {
 		return manifest{}, fmt.Errorf("%w: the list of snapshots %d has generation %d", ErrCorrupt, generation, h.Generation)
 	}
+	if h.Salt == (salt{}) {
+		return manifest{}, fmt.Errorf("%w: the list of snapshots %d has no salt", ErrCorrupt, generation)
+	}
+	for _, s := range h.Snapshots {
+		for _, p := range s.Parts {
+			for _, n := range []int64{int64(p.Files), p.Bytes, p.Stored, p.New, int64(p.Skipped), p.Index.PackSize} {
+				if n < 0 || n > maxNumber {
+					return manifest{}, fmt.Errorf("%w: the list of snapshots %d has the number %d", ErrCorrupt, generation, n)
+				}
+			}
+		}
+	}
 	return h, nil
 }
 
+// maxNumber bounds the numbers of a part, so that sums of them do not overflow.
+const maxNumber = 1 << 50
+
 // commit makes next the current manifest, in place of previous. It is the one
 // step that changes the state. ErrConflict indicates that previous is no longer
-// current, and that next is not either, or is not known to be.
-func (s *Sink) commit(ctx context.Context, dir string, previous, next manifest) error {
+// current, and that next is not either, or is not known to be. It marks the packs
+// that next does not need, for which it reads roots that are not known.
+func (s *Sink) commit(ctx context.Context, dir string, previous, next manifest, known ...knownRoot) error {
+	if next.Salt == (salt{}) {
+		return errors.New("write the list of snapshots: it has no salt")
+	}
 	next.Generation = previous.Generation + 1
+	flow.Failpoint("snapshot", "mark", "before")
+	var expired []string
+	next.Garbage, expired = s.repository(dir, next).markGarbage(ctx, previous, next, known)
+	flow.Failpoint("snapshot", "mark", "after")
 	data, err := json.Marshal(next)
 	if err != nil {
 		return fmt.Errorf("write the list of snapshots: %w", err)
@@ -190,7 +232,7 @@ func (s *Sink) commit(ctx context.Context, dir string, previous, next manifest) 
 		return ErrConflict
 	}
 	flow.Failpoint("snapshot", "sweep", "before")
-	s.collectGarbage(ctx, dir, list, previous, next)
+	s.sweep(ctx, dir, list, previous, next, expired)
 	flow.Failpoint("snapshot", "sweep", "after")
 	return nil
 }
@@ -208,16 +250,4 @@ func (s *Sink) isOwnWrite(ctx context.Context, key string, want []byte) bool {
 	defer r.Close()
 	got, err := io.ReadAll(io.LimitReader(r, maxManifestSize))
 	return err == nil && bytes.Equal(got, want)
-}
-
-// collectGarbage removes what is not needed now that next is current: older
-// manifests, and objects that previous needed and next does not. They cannot be
-// needed again, because a commit that is based on previous fails. What cannot
-// be removed now is left to Prune.
-func (s *Sink) collectGarbage(ctx context.Context, dir string, list []int64, previous, next manifest) {
-	for _, generation := range list {
-		if generation < next.Generation {
-			_ = s.bucket.Delete(ctx, manifestKey(dir, generation))
-		}
-	}
 }

@@ -11,10 +11,12 @@ import (
 // The memory of uploads. A server with a container limit of 512 MiB must not be
 // killed because many tenants with large states release at once, so there are
 // only as many concurrent uploads as there is memory for. Uploads that wait get
-// their memory in order. Archives smaller than peekSize never wait.
+// their memory in order. Uploads that store less than peekSize never wait.
 const (
 	uploadMemory = 192 << 20 // of all uploads together
-	packMemory   = 24 << 20  // of one, to compress it
+	// passMemory is that of one: a pack.Writer, whose packs rarely reach their
+	// maximum, chunks that wait for it, and the buffers that cut and read.
+	passMemory = 48 << 20
 )
 
 // memoryQuota grants memory to uploads, in the order of their requests. While
@@ -64,6 +66,18 @@ func (t *memoryQuota) acquire(ctx context.Context, req *memoryRequest) error {
 	}
 	t.grant()
 	return context.Cause(ctx)
+}
+
+// tryAcquire grants memory if no upload has to wait for it.
+func (t *memoryQuota) tryAcquire(req *memoryRequest) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.waiting) > 0 || req.size > t.free {
+		return false
+	}
+	t.waiting = append(t.waiting, req)
+	t.grant()
+	return true
 }
 
 // release returns the memory of a request.
@@ -144,7 +158,7 @@ func (t *memoryQuota) isWithinShare(req *memoryRequest) bool {
 // uploadSize returns the memory of one upload. An upload that would need more
 // than the total runs alone.
 func (s *Sink) uploadSize() int64 {
-	n := int64(packMemory)
+	n := int64(passMemory)
 	if b, ok := s.bucket.(interface{ UploadMemory() int64 }); ok {
 		n += b.UploadMemory()
 	}
@@ -155,18 +169,49 @@ func (s *Sink) uploadSize() int64 {
 // until releaseMemory. The wait does not count toward uploadTimeout, unless the
 // upload has stored something: Prune would remove those objects as garbage.
 func (u *upload) acquireMemory(ctx context.Context) error {
-	if u.memory != nil {
-		return nil
-	}
 	if u.sent == 0 && u.limit.Stop() {
 		defer u.limit.Reset(uploadTimeout)
 	}
-	wanted := &memoryRequest{workload: u.origin.Workload, size: u.uploadSize(), granted: make(chan struct{})}
+	wanted := u.newRequest()
 	if err := u.quota.acquire(ctx, wanted); err != nil {
 		return fmt.Errorf("wait for other uploads: %w", err)
 	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	u.memory = wanted
 	return nil
+}
+
+func (u *upload) newRequest() *memoryRequest {
+	return &memoryRequest{workload: u.origin.Workload, size: u.uploadSize(), granted: make(chan struct{})}
+}
+
+// needMemory returns errLarge if the upload has no memory, and others wait for
+// theirs or have all of it. The container must not wait that long for the next
+// question: its files would be of different times.
+func (u *upload) needMemory() error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.memory != nil {
+		return nil
+	}
+	wanted := u.newRequest()
+	if !u.quota.tryAcquire(wanted) {
+		return errLarge
+	}
+	u.memory = wanted
+	return nil
+}
+
+// checkPace is checkSlow of the upload, if it has memory.
+func (u *upload) checkPace(waited time.Duration) error {
+	u.mu.Lock()
+	memory := u.memory
+	u.mu.Unlock()
+	if memory == nil {
+		return nil
+	}
+	return u.quota.checkSlow(memory, waited)
 }
 
 func (u *upload) releaseMemory() {

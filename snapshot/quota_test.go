@@ -1,10 +1,8 @@
 package snapshot_test
 
 import (
-	"archive/tar"
 	"context"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -21,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/hostler/hostler/runtime/tree"
 	"github.com/hostler/hostler/snapshot"
 	"github.com/hostler/hostler/snapshot/snapshottest"
 	"github.com/hostler/hostler/workload"
@@ -40,7 +39,7 @@ func TestUploadMemoryQuota(t *testing.T) {
 			return nil
 		})
 		sink := snapshot.New(bucket, synced(t, ""))
-		upload := func(ctx context.Context, tenant string, size int) error {
+		upload := func(ctx context.Context, tenant string, size int64) error {
 			o := snapshot.Origin{Owner: snapshot.Owner{Workload: "w", Tenant: tenant}, Container: tenant, Fence: 1}
 			_, err := sink.Upload(ctx, generatedContainer(size), o)
 			return err
@@ -120,26 +119,16 @@ func peakMemory(t testing.TB, reset bool) int64 {
 	return kib << 10
 }
 
-// generatedContainer implements containers with one file of the given size,
-// which does not compress and needs no memory.
-type generatedContainer int64
-
-func (generatedContainer) CopyIn(context.Context, string, string, int64, io.Reader) error { return nil }
-
-func (g generatedContainer) CopyOut(_ context.Context, id, _ string) (io.ReadCloser, error) {
-	var seed [32]byte
-	copy(seed[:], id)
-	r, w := io.Pipe()
-	go func() { // ends when the archive is read or closed
-		archive := tar.NewWriter(w)
-		err := archive.WriteHeader(&tar.Header{Name: "f", Typeflag: tar.TypeReg, Mode: 0o600, Size: int64(g)})
-		if err == nil {
-			_, err = io.CopyN(archive, rand.NewChaCha8(seed), int64(g))
+// generatedContainer returns a container with one file of the given size, which
+// does not compress and needs no memory.
+func generatedContainer(size int64) scanFunc {
+	return func(ctx context.Context, id string) tree.Scan {
+		var seed [32]byte
+		copy(seed[:], id)
+		s := scanOf(entry("f", tree.File, size))
+		s.content = func(tree.Entry) tree.Content {
+			return &slowContent{ctx: ctx, noise: rand.NewChaCha8(seed), left: size, part: 64 << 10}
 		}
-		if err == nil {
-			err = archive.Close()
-		}
-		w.CloseWithError(err)
-	}()
-	return r, nil
+		return s
+	}
 }

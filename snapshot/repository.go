@@ -26,15 +26,15 @@ type repository struct {
 // repository returns that of an owner whose directory and current manifest are
 // given.
 func (s *Sink) repository(dir string, h manifest) repository {
-	return repository{bucket: s.bucket, dir: dir, format: &pack.Format{Salt: h.Salt, Keys: s.packKeys()}}
+	return repository{bucket: s.bucket, dir: dir, format: &pack.Format{Salt: h.Salt, Keys: s.keys}}
 }
 
-// packKeys returns the keys of the sink as package pack takes them.
-func (s *Sink) packKeys() pack.Keys {
-	if s.keys == nil {
+// packKeysOf returns keys as package pack takes them, nil for none.
+func packKeysOf(keys *statekey.Keys) pack.Keys {
+	if keys == nil {
 		return nil
 	}
-	return packKeys{s.keys}
+	return packKeys{keys}
 }
 
 // packKeys are keys whose ids are plain bytes.

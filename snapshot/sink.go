@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/hostler/hostler/runtime/tree"
-	"github.com/hostler/hostler/snapshot/statekey"
+	"github.com/hostler/hostler/snapshot/pack"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -20,13 +20,14 @@ type Sink struct {
 	sync   *workload.Sync
 	quota  *memoryQuota
 	// keys encrypt what is stored; nil for no encryption.
-	keys *statekey.Keys
+	keys pack.Keys
+	wide wideDownloads
 }
 
 // New returns the sink of a workload's sync on an open bucket. Sinks opens the
 // bucket that the workload names.
 func New(bucket Bucket, sync *workload.Sync) *Sink {
-	return &Sink{bucket: bucket, sync: sync, quota: newMemoryQuota(uploadMemory)}
+	return &Sink{bucket: bucket, sync: sync, quota: newMemoryQuota(uploadMemory), wide: newWideDownloads()}
 }
 
 // Current returns the snapshot that a download would put into a container, or

@@ -41,6 +41,7 @@ type Sinks struct {
 	policy     PathPolicy
 	openBucket OpenBucket
 	quota      *memoryQuota // of the uploads of all of them
+	wide       wideDownloads
 
 	// mu guards open.
 	mu   sync.Mutex
@@ -68,7 +69,7 @@ type OpenBucket func(ctx context.Context, sync *workload.Sync, secret string) (B
 // NewSinks returns the sinks of a server. With open nil there are only
 // directories.
 func NewSinks(policy PathPolicy, open OpenBucket) *Sinks {
-	return &Sinks{policy: policy, openBucket: open, quota: newMemoryQuota(uploadMemory), open: map[bucketKey]cachedBucket{}}
+	return &Sinks{policy: policy, openBucket: open, quota: newMemoryQuota(uploadMemory), wide: newWideDownloads(), open: map[bucketKey]cachedBucket{}}
 }
 
 // Open returns the sink of a workload's sync. It checks what it can without
@@ -79,7 +80,7 @@ func (s *Sinks) Open(ctx context.Context, sync *workload.Sync) (*Sink, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the %s sink: %w", sync.Sink.Type, err)
 	}
-	return &Sink{bucket: bucket, sync: sync, quota: s.quota, keys: s.Keys}, nil
+	return &Sink{bucket: bucket, sync: sync, quota: s.quota, keys: packKeysOf(s.Keys), wide: s.wide}, nil
 }
 
 // Close closes all buckets.

@@ -2,12 +2,16 @@ package snapshot_test
 
 import (
 	"archive/tar"
+	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/tree"
 	"github.com/hostler/hostler/snapshot"
 )
 
@@ -113,8 +117,8 @@ func TestMappings(t *testing.T) {
 	require.Equal(t, map[string]string{"m": "644 3"}, h.has(back, "/more"))
 	h.put(back, "/more", reg("m", "4"))
 	second := h.upload(back).Snapshot
-	require.Equal(t, first.Parts[0].Object, second.Parts[0].Object)
-	require.NotEqual(t, first.Parts[1].Object, second.Parts[1].Object)
+	require.Equal(t, first.Parts[0].Index, second.Parts[0].Index)
+	require.NotEqual(t, first.Parts[1].Index, second.Parts[1].Index)
 
 	h.apply("{sink: {type: file}, mappings: [{path: sub/state}]}")
 	h.upload(h.container(reg("sub/state/a", "5")))
@@ -150,7 +154,7 @@ func TestRawObjects(t *testing.T) {
 	}
 	require.Equal(t, map[string]string{"config.json": "ours", "sessions/": "755", "sessions/s": "1"}, h.kept())
 	for key, body := range h.bucket.Objects() {
-		require.False(t, strings.Contains(key, "data/") && strings.Contains(string(body), "tenant's"), key)
+		require.False(t, strings.Contains(key, "/packs/") && strings.Contains(string(body), "tenant's"), key)
 	}
 }
 
@@ -180,51 +184,113 @@ func TestRawObjectsOfOtherTenants(t *testing.T) {
 	}
 }
 
-// The archive of a tenant is untrusted.
+// What a container lists is untrusted.
 func TestHostileContainer(t *testing.T) {
 	t.Parallel()
-	for what, files := range map[string][]file{
-		"upwards":              {reg("../f", "x")},
-		"upwards later":        {reg("a/../../f", "x")},
-		"absolute":             {reg("/etc/f", "x")},
-		"through a link":       {link("out", "/etc"), reg("out/passwd", "x")},
-		"through a link, deep": {link("out", "/etc"), reg("out/a/b/c", "x")},
-		"through a file":       {reg("f", ""), reg("f/g", "x")},
-		"hard link":            {reg("f", "x"), {"hard", tar.TypeLink, 0o644, "f"}},
+	file := func(name string) tree.Entry { return entry(name, tree.File, 1) }
+	with := func(e tree.Entry, change func(*tree.Entry)) tree.Entry { change(&e); return e }
+	for what, entries := range map[string][]tree.Entry{
+		"upwards":               {file("../f")},
+		"upwards later":         {entry("a", tree.Dir, 0), file("a/../../f")},
+		"not clean":             {entry("a", tree.Dir, 0), file("a//f")},
+		"the directory itself":  {entry(".", tree.Dir, 0)},
+		"no name":               {file("")},
+		"absolute":              {file("/etc/f")},
+		"through a link":        {entry("out", tree.Link, 0), file("out/passwd")},
+		"through a link, deep":  {entry("out", tree.Link, 0), file("out/a/b/c")},
+		"through a file":        {file("f"), file("f/g")},
+		"without a directory":   {file("a/b")},
+		"in a later directory":  {entry("a", tree.Dir, 0), entry("a/b", tree.Dir, 0), file("a/c"), file("a/c/d")},
+		"another kind":          {entry("pipe", 'p', 0)},
+		"twice":                 {file("a"), file("a")},
+		"not in order":          {file("b"), file("a")},
+		"in the order of bytes": {entry("a", tree.Dir, 0), file("a-"), file("a/b")},
+		"a negative size":       {entry("a", tree.File, -1)},
+		"a directory's size":    {entry("a", tree.Dir, 1)},
+		"set-uid":               {with(file("a"), func(e *tree.Entry) { e.Mode = 0o4755 })},
+		"an owner":              {with(file("a"), func(e *tree.Entry) { e.Owner = -2 })},
+		"a group":               {with(file("a"), func(e *tree.Entry) { e.Group = 1 << 32 })},
+		"no target":             {with(entry("a", tree.Link, 0), func(e *tree.Entry) { e.Target = "" })},
+		"a zero in a target":    {with(entry("a", tree.Link, 0), func(e *tree.Entry) { e.Target = "a\x00" })},
 	} {
 		h := newHarness(t, "")
-		_, err := h.sink.Upload(t.Context(), stream(pack(t, files...)), h.origin("c"))
+		_, err := h.sink.Upload(t.Context(), listed(entries...), h.origin("c"))
 		require.ErrorIs(t, err, runtime.ErrBadArchive, what)
+		require.ErrorIs(t, err, snapshot.ErrContainer, what)
 		require.Empty(t, h.bucket.Objects(), what)
 	}
 }
 
-// Pipes and devices are dropped and counted. Owners and setuid are not kept.
-func TestSpecialFiles(t *testing.T) {
+// A file that is opened as something else, or whose content is not as long as
+// it, is refused.
+func TestHostileContent(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t, "")
-	archive := pack(t, file{"pipe", tar.TypeFifo, 0o644, ""}, file{"null", tar.TypeChar, 0o644, ""}, file{"su", tar.TypeReg, 0o4755, "x"})
-	up, err := h.sink.Upload(t.Context(), stream(archive), h.origin("c"))
-	require.NoError(t, err)
-	require.Equal(t, 2, up.Snapshot.Parts[0].Skipped)
-	back, _ := h.download()
-	require.Equal(t, map[string]string{"su": "755 x"}, h.has(back, "/data"))
+	const large = 3 << 20
+	for what, c := range map[string]struct {
+		opened  func(tree.Entry) tree.Entry
+		content []extent
+	}{
+		"another path":    {opened: func(e tree.Entry) tree.Entry { e.Path = "/etc/passwd"; return e }},
+		"another kind":    {opened: func(e tree.Entry) tree.Entry { e.Kind = tree.Dir; return e }},
+		"set-uid":         {opened: func(e tree.Entry) tree.Entry { e.Mode = 0o4755; return e }},
+		"negative":        {opened: func(e tree.Entry) tree.Entry { e.Size = -1; return e }},
+		"empty":           {content: []extent{}},
+		"short":           {content: []extent{{hole: large - 1}}},
+		"long":            {content: []extent{{hole: large}, {data: "x"}}},
+		"a large hole":    {content: []extent{{hole: 1 << 60}}},
+		"a negative hole": {content: []extent{{hole: -1}}},
+		"both":            {content: []extent{{data: "x", hole: large - 1}}},
+		"neither":         {content: []extent{{}}},
+		"an overflow":     {content: []extent{{data: "x", hole: 1<<63 - 1}}},
+	} {
+		h := newHarness(t, "")
+		files := scanFunc(func(context.Context, string) tree.Scan {
+			s := scanOf(entry("f", tree.File, large))
+			s.opened = c.opened
+			if c.content != nil {
+				s.content = func(tree.Entry) tree.Content { return &extents{slices.Clone(c.content)} }
+			}
+			return s
+		})
+		_, err := h.sink.Upload(t.Context(), files, h.origin("c"))
+		require.ErrorIs(t, err, runtime.ErrBadArchive, what)
+		require.ErrorIs(t, err, snapshot.ErrContainer, what)
+		require.Empty(t, h.bucket.Objects(), what)
+	}
 }
 
-// A truncated stream from a container is an error, wherever it ends, and never
-// a smaller state.
-func TestBrokenStream(t *testing.T) {
+// A scan that fails is an error, wherever it ends, and never a smaller state.
+func TestBrokenScan(t *testing.T) {
 	t.Parallel()
-	archive := pack(t, reg("a", strings.Repeat("x", 700)), reg("b", "y"))
-	for n := 0; n < len(archive); n += 13 {
-		h := newHarness(t, "")
-		_, err := h.sink.Upload(t.Context(), stream(archive).truncate(n), h.origin("c"))
-		require.ErrorIs(t, err, errTruncated, "after %d bytes", n)
-		require.Empty(t, h.bucket.Objects())
+	for n := range 5 {
+		for _, inFile := range []bool{false, true} {
+			h := newHarness(t, "{sink: {type: file}, mappings: [{path: /data}, {path: /more}]}")
+			scans := 0
+			files := scanFunc(func(context.Context, string) tree.Scan {
+				var entries []tree.Entry
+				for i := range 3 * testBatch / 2 {
+					entries = append(entries, entry(fmt.Sprintf("%03d", i), tree.File, 10))
+				}
+				s := scanOf(entries...)
+				if scans++; scans == 1 {
+					return s // the first mapping is complete
+				}
+				if !inFile {
+					s.n, s.end = 3*testBatch/8*n, errTruncated
+				}
+				s.content = func(e tree.Entry) tree.Content {
+					if inFile && s.reads == 3*testBatch/8*n {
+						return &extents{[]extent{{data: "12345"}, {err: errTruncated}}}
+					}
+					return extentsOf("1234567890")
+				}
+				return s
+			})
+			_, err := h.sink.Upload(t.Context(), files, h.origin("c"))
+			require.ErrorIs(t, err, errTruncated, "after %d", n)
+			require.Empty(t, h.bucket.Objects())
+		}
 	}
-	h := newHarness(t, "")
-	_, err := h.sink.Upload(t.Context(), stream(append(archive, make([]byte, 2<<20)...)), h.origin("c"))
-	require.ErrorIs(t, err, runtime.ErrBadArchive, "an endless tail")
 }
 
 // A state beyond its limits is refused before it is stored.

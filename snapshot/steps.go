@@ -17,23 +17,23 @@ import (
 
 // Bounds of a batch. They are also those of its memory: about 24 MiB.
 const (
-	maxSteps       = 8192
+	maxBatchSteps  = 8192
 	maxStepText    = 4 << 20   // bytes of paths and targets
 	maxStepStored  = 8 << 20   // stored bytes of chunks; the last one may exceed it
-	maxGap         = 128 << 10 // between two chunks that are read by one request
+	maxBatchGap    = 128 << 10 // between two chunks that are read by one request
 	maxGaps        = 8 << 20   // of a batch
 	parallelRanges = 4
 )
 
-// step is the beginning of an entry, or a chunk of the file that began last.
-type step struct {
+// readStep is the beginning of an entry, or a chunk of the file that began last.
+type readStep struct {
 	tree.Entry // of a chunk only the path
 	begins     bool
 	chunk      index.Chunk
 }
 
 // stored returns the reference of a step that has content in a pack.
-func (s step) stored() (pack.Ref, bool) { return s.chunk.Ref, !s.begins && s.chunk.Hole == 0 }
+func (s readStep) stored() (pack.Ref, bool) { return s.chunk.Ref, !s.begins && s.chunk.Hole == 0 }
 
 // stepReader reads records as steps, so that a file of any size is read in parts.
 type stepReader struct {
@@ -42,24 +42,24 @@ type stepReader struct {
 	next   int // chunk of the record
 }
 
-func (r *stepReader) step() (step, error) {
+func (r *stepReader) step() (readStep, error) {
 	for r.next == len(r.record.Chunks) {
 		record, err := r.from.Next()
 		if err != nil {
-			return step{}, err
+			return readStep{}, err
 		}
 		r.record, r.next = record, 0
 		if !record.Continued {
-			return step{Entry: record.Entry, begins: true}, nil
+			return readStep{Entry: record.Entry, begins: true}, nil
 		}
 	}
 	r.next++
-	return step{Entry: tree.Entry{Path: r.record.Path}, chunk: r.record.Chunks[r.next-1]}, nil
+	return readStep{Entry: tree.Entry{Path: r.record.Path}, chunk: r.record.Chunks[r.next-1]}, nil
 }
 
 // batch is some consecutive steps, and the stored bytes of their chunks.
 type batch struct {
-	steps  []step
+	steps  []readStep
 	ranges []packRange // in the order of comparePlaces
 }
 
@@ -76,7 +76,7 @@ type packRange struct {
 func (b *batch) fill(from *stepReader) error {
 	b.steps, b.ranges = b.steps[:0], nil
 	text, stored := 0, int64(0)
-	for len(b.steps) < maxSteps && text < maxStepText && stored < maxStepStored {
+	for len(b.steps) < maxBatchSteps && text < maxStepText && stored < maxStepStored {
 		s, err := from.step()
 		if err != nil {
 			return err
@@ -130,7 +130,7 @@ func (b *batch) plan(isNeeded func(pack.Ref) bool) {
 		if n := len(b.ranges); n > 0 && b.ranges[n-1].pack == ref.Pack {
 			last := &b.ranges[n-1]
 			gap := max(begin-last.end, 0)
-			if begin <= last.end || gap <= maxGap && gaps+gap <= maxGaps {
+			if begin <= last.end || gap <= maxBatchGap && gaps+gap <= maxGaps {
 				last.end = max(last.end, end)
 				gaps += gap
 				continue

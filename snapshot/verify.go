@@ -240,7 +240,7 @@ func (v *verifier) segment(ctx context.Context, root *index.Root) error {
 }
 
 // step checks a step. An error that is damage is that of the index.
-func (v *verifier) step(ctx context.Context, s step) error {
+func (v *verifier) step(ctx context.Context, s readStep) error {
 	n := &v.now
 	if s.begins {
 		if !n.broken && (n.left != 0 || n.last != "" && tree.Compare(n.last, s.Path) >= 0) {

@@ -183,6 +183,11 @@ func TestScanForgetsNames(t *testing.T) {
 			break
 		}
 		paths = append(paths, e.Path)
+		if last := len(w.levels) - 1; w.levels[last].isRead {
+			for i := range last {
+				require.Zero(t, w.levels[i].names.size(), e.Path)
+			}
+		}
 	}
 	require.Equal(t, []string{"a", "b", "b/a", "b/b", "b/b/a", "b/b/b", "b/c", "c"}, paths)
 }

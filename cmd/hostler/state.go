@@ -72,7 +72,9 @@ func newSnapshotsCmd() *cobra.Command {
 		Use:   "snapshots --workload WORKLOAD --tenant TENANT",
 		Short: "Show a tenant's snapshots, or restore, verify, export or import one",
 		Long: `Show the stored snapshots of a tenant's state, newest first. The tenant's next
-claim starts with the current one, which is marked with a star.`,
+claim starts with the current one, which is marked with a star. BYTES is the size
+of its files; STORED what it needs in the sink, compressed, with what it shares
+with other snapshots; NEW what its upload has stored.`,
 		Example: "  hostler snapshots --workload greeter --tenant alice",
 		Args:    cobra.NoArgs,
 		RunE: r.wrapErrors(func(ctx context.Context, cmd *cobra.Command, c *client.Client, _ []string) error {
@@ -88,7 +90,7 @@ claim starts with the current one, which is marked with a star.`,
 				for i, s := range all {
 					rows[i] = snapshotRow(s)
 				}
-				return writeTable(w, "SNAPSHOT CURRENT TAKEN REASON FILES BYTES STORED RESTORED_FROM", rows)
+				return writeTable(w, "SNAPSHOT CURRENT TAKEN REASON FILES BYTES STORED NEW RESTORED_FROM", rows)
 			})
 		}),
 	}
@@ -101,7 +103,7 @@ claim starts with the current one, which is marked with a star.`,
 func snapshotRow(s client.Snapshot) []string {
 	return []string{
 		s.ID, map[bool]string{true: "*"}[s.Current], timestamp(s.Time), s.Reason, strconv.Itoa(s.Files),
-		strconv.FormatInt(s.Bytes, 10), strconv.FormatInt(s.Stored, 10), s.RestoredFrom,
+		strconv.FormatInt(s.Bytes, 10), strconv.FormatInt(s.Stored, 10), strconv.FormatInt(s.New, 10), s.RestoredFrom,
 	}
 }
 

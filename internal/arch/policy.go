@@ -57,7 +57,7 @@ var layers = []layer{
 	{"snapshot/index", []string{"runtime/tree", "snapshot/pack"}},
 	{"snapshot/cloud", []string{"snapshot", "workload"}},
 	{"pool", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "internal/flow", "internal/transition", "internal/dispatch", "internal/backoff", "internal/workqueue"}},
-	{"claim", []string{"activity", "quota", "runtime", "hooks", "hooks/runner", "workload", "snapshot", "pool", "internal/flow", "internal/transition", "internal/singleflight", "internal/dispatch"}},
+	{"claim", []string{"activity", "quota", "runtime", "runtime/tree", "hooks", "hooks/runner", "workload", "snapshot", "pool", "internal/flow", "internal/transition", "internal/singleflight", "internal/dispatch"}},
 	{"claim/seal", []string{"internal/regular", "workload"}},
 	{"release", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "pool", "claim", "internal/flow", "internal/singleflight", "internal/dispatch", "internal/backoff"}},
 	{"release/schedule", []string{"runtime", "workload", "pool", "claim", "release", "internal/backoff", "internal/workqueue"}},

@@ -18,6 +18,7 @@ type Builder struct {
 	root  Root
 	live  map[pack.ID]int64
 	last  string
+	leaf  bool // the last record is not a directory
 	inner bool // the last record has More
 }
 
@@ -37,15 +38,21 @@ func NewBuilder(to *pack.Writer, f *pack.Format, previous *Root, avoid func(pack
 }
 
 // Add appends a record. The paths of records ascend in the order of
-// tree.Compare.
+// tree.Compare. What a reader would refuse is an error.
 func (b *Builder) Add(r Record) error {
+	if err := r.check(); err != nil {
+		return fmt.Errorf("index: %w", err)
+	}
 	if r.Continued != b.inner || r.Continued && r.Path != b.last || !r.Continued && b.last != "" && tree.Compare(b.last, r.Path) >= 0 {
 		return fmt.Errorf("index: the record of %.200q does not follow that of %.200q", r.Path, b.last)
+	}
+	if b.leaf && !r.Continued && isBelow(b.last, r.Path) {
+		return fmt.Errorf("index: %.200q is below what is not a directory", r.Path)
 	}
 	if len(r.Chunks) > MaxChunks {
 		return fmt.Errorf("index: %d chunks in a record", len(r.Chunks))
 	}
-	b.last, b.inner = r.Path, r.More
+	b.last, b.leaf, b.inner = r.Path, r.Kind != tree.Dir, r.More
 	b.now.add(r)
 	if !r.Continued {
 		b.root.Files++

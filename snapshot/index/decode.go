@@ -2,6 +2,7 @@ package index
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"path"
 	"strings"
@@ -161,10 +162,11 @@ const (
 	maxPath      = 4 << 10
 	maxComponent = 255
 	maxTarget    = 4 << 10
+	maxMode      = 0o1777 // permission bits and the sticky bit
 )
 
 func (s *segmentReader) metadata(r *Record) {
-	r.Mode = uint32(s.uvarint(0o1777)) //nolint:gosec // bounded
+	r.Mode = uint32(s.uvarint(maxMode)) //nolint:gosec // bounded
 	r.Owner, r.Group = s.varint(), s.varint()
 	seconds := s.varint()
 	r.ModTime = time.Unix(seconds, int64(s.uvarint(999_999_999))) //nolint:gosec // bounded
@@ -173,9 +175,6 @@ func (s *segmentReader) metadata(r *Record) {
 		r.Size = s.size()
 	case tree.Link:
 		r.Target = string(s.bytes(s.count(maxTarget)))
-		if r.Target == "" || strings.ContainsRune(r.Target, 0) {
-			s.fail("the link %.200q has no valid target", r.Path)
-		}
 	}
 }
 
@@ -198,22 +197,41 @@ func (s *segmentReader) chunk() Chunk {
 // maxID is the largest id of a user or group; tree.OwnUser is below it.
 const maxID = math.MaxUint32
 
-// check refuses records that nothing writes: names that lead outside, unknown
-// kinds, and a wrong order within the segment.
+// check refuses records that nothing writes, and a wrong order within the
+// segment.
 func (s *segmentReader) check(r Record) {
-	switch {
-	case s.err != nil:
-	case r.Kind != tree.File && r.Kind != tree.Dir && r.Kind != tree.Link:
-		s.fail("%.200q is not a file, directory or link", r.Path)
-	case r.Kind != tree.File && (r.Continued || r.More):
-		s.fail("%.200q is not a file and is continued", r.Path)
-	case r.Owner < tree.OwnUser || r.Owner > maxID || r.Group < tree.OwnGroup || r.Group > maxID:
-		s.fail("%.200q has an invalid owner", r.Path)
-	case !isClean(r.Path):
-		s.fail("the path %.200q is not valid", r.Path)
-	case s.last != "" && !r.Continued && tree.Compare(s.last, r.Path) >= 0:
+	if s.err != nil {
+		return
+	}
+	if err := r.check(); err != nil {
+		s.fail("%w", err)
+	} else if s.last != "" && !r.Continued && tree.Compare(s.last, r.Path) >= 0 {
 		s.fail("%.200q follows %.200q", r.Path, s.last)
 	}
+}
+
+// check returns an error for a record that no index has: a name that leads
+// outside, an unknown kind, or a value beyond its limit.
+func (r Record) check() error {
+	switch {
+	case r.Kind != tree.File && r.Kind != tree.Dir && r.Kind != tree.Link:
+		return fmt.Errorf("%.200q is not a file, directory or link", r.Path)
+	case r.Kind != tree.File && (r.Continued || r.More):
+		return fmt.Errorf("%.200q is not a file and is continued", r.Path)
+	case !isClean(r.Path):
+		return fmt.Errorf("the path %.200q is not valid", r.Path)
+	case r.Continued:
+		return nil
+	case r.Owner < tree.OwnUser || r.Owner > maxID || r.Group < tree.OwnGroup || r.Group > maxID:
+		return fmt.Errorf("%.200q has an invalid owner", r.Path)
+	case r.Mode > maxMode:
+		return fmt.Errorf("%.200q has an invalid mode", r.Path)
+	case r.Size < 0:
+		return fmt.Errorf("%.200q has an invalid size", r.Path)
+	case r.Kind == tree.Link && (r.Target == "" || len(r.Target) > maxTarget || strings.ContainsRune(r.Target, 0)):
+		return fmt.Errorf("the link %.200q has no valid target", r.Path)
+	}
+	return nil
 }
 
 // isClean reports whether a path is relative, clean, and within the limits.
@@ -227,4 +245,9 @@ func isClean(p string) bool {
 		}
 	}
 	return true
+}
+
+// isBelow reports whether a path is below another one.
+func isBelow(dir, p string) bool {
+	return len(p) > len(dir) && p[:len(dir)] == dir && p[len(dir)] == '/'
 }

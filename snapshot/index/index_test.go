@@ -114,24 +114,44 @@ func TestSegmentsAreReused(t *testing.T) {
 	require.Equal(t, 1, changed)
 }
 
+// decodeSegment returns all records of a segment.
+func decodeSegment(b []byte) ([]Record, error) {
+	r, err := readSegment(b)
+	if err != nil {
+		return nil, err
+	}
+	var all []Record
+	for {
+		rec, ok, err := r.next(nil)
+		if !ok {
+			return all, err
+		}
+		all = append(all, rec)
+	}
+}
+
 func FuzzSegment(f *testing.F) {
 	s := newSegment()
 	s.add(Record{Entry: tree.Entry{Path: "a", Kind: tree.Dir, Mode: 0o755}})
-	s.add(Record{Entry: tree.Entry{Path: "a/b", Kind: tree.File, Size: 9}, Chunks: []Chunk{{Hole: 4}, {Ref: pack.Ref{Offset: 8, Length: 5, Size: 5}}}})
-	s.add(Record{Entry: tree.Entry{Path: "c", Kind: tree.Link, Target: "a"}})
+	s.add(Record{Entry: tree.Entry{Path: "a/b", Kind: tree.File, Size: 9}, Chunks: []Chunk{{Hole: 4}, {Ref: pack.Ref{Offset: 8, Length: 5, Size: 5}}}, More: true})
+	s.add(Record{Entry: tree.Entry{Path: "a/b", Kind: tree.File}, Chunks: []Chunk{{Ref: pack.Ref{Pack: pack.ID{1}, Offset: 8, Length: 5, Size: 5}}}, Continued: true})
+	s.add(Record{Entry: tree.Entry{Path: "c", Kind: tree.Link, Target: "a", Owner: tree.OwnUser, Group: 5, ModTime: time.Unix(-5, 6)}})
 	f.Add(s.bytes())
 	f.Fuzz(func(t *testing.T, b []byte) {
-		r, err := readSegment(b)
-		again := newSegment()
-		for err == nil {
-			var rec Record
-			var ok bool
-			if rec, ok, err = r.next(nil); !ok {
-				break
-			}
-			again.add(rec)
+		all, err := decodeSegment(b)
+		if err != nil {
+			require.ErrorIs(t, err, pack.ErrDamaged)
+			return
 		}
-		require.True(t, err == nil || errors.Is(err, pack.ErrDamaged), "%v", err)
+		again := newSegment()
+		for _, r := range all {
+			require.True(t, isClean(r.Path))
+			require.LessOrEqual(t, r.Mode, uint32(0o1777))
+			again.add(r)
+		}
+		same, err := decodeSegment(again.bytes())
+		require.NoError(t, err)
+		require.Equal(t, all, same)
 	})
 }
 

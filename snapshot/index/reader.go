@@ -31,6 +31,7 @@ type Records struct {
 	now      *segmentReader
 	chunks   []Chunk
 	last     string
+	leaf     bool  // the last record is not a directory
 	open     bool  // the last record has More
 	left     int64 // bytes of the file of the last record that have not come
 	totals   Totals
@@ -164,6 +165,10 @@ func (it *Records) check(r Record) error {
 		if it.last != "" && tree.Compare(it.last, r.Path) >= 0 {
 			return damaged("%.200q follows %.200q", r.Path, it.last)
 		}
+		// The order has what is below a file or link right after it.
+		if it.leaf && isBelow(it.last, r.Path) {
+			return damaged("%.200q is below what is not a directory", r.Path)
+		}
 		it.totals.Files++
 		it.totals.Bytes += r.Size
 		it.left = r.Size
@@ -176,6 +181,6 @@ func (it *Records) check(r Record) error {
 	if !r.More && it.left != 0 {
 		return damaged("the file %.200q has less content than its size", r.Path)
 	}
-	it.last, it.open = r.Path, r.More
+	it.last, it.leaf, it.open = r.Path, r.Kind != tree.Dir, r.More
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/cipher"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/zeebo/blake3"
@@ -45,9 +46,9 @@ func (c *codec) close() {
 // encode appends a stored blob, at the offset that it will have in the pack.
 func (c *codec) encode(to []byte, id ID, kind Kind, data []byte) ([]byte, error) {
 	if c.zip == nil {
+		// A single segment always has its size in its header.
 		zip, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
-			zstd.WithWindowSize(MaxData), zstd.WithEncoderCRC(false),
-			zstd.WithSingleSegment(true)) // so that also a small one has its size in its header
+			zstd.WithWindowSize(MaxData), zstd.WithSingleSegment(true), zstd.WithEncoderCRC(false))
 		if err != nil {
 			return nil, fmt.Errorf("compress: %w", err)
 		}
@@ -115,11 +116,15 @@ func (c *codec) open(to []byte, kind Kind, r Ref, stored []byte) ([]byte, error)
 	return c.decompress(to, body, int(r.Size))
 }
 
-// decompress appends the decompressed bytes. It never writes more than size
-// bytes and a block.
+// spare is what the decoder needs after its output to be fast.
+const spare = 16
+
+// decompress appends the decompressed bytes, which are size bytes, or fewer if
+// the blob is damaged. It never takes memory for more.
 func (c *codec) decompress(to, body []byte, size int) ([]byte, error) {
 	if c.unzip == nil {
-		unzip, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(MaxRoot), zstd.WithDecoderLowmem(true))
+		unzip, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(MaxRoot),
+			zstd.WithDecodeAllCapLimit(true), zstd.WithDecoderLowmem(true))
 		if err != nil {
 			return nil, fmt.Errorf("decompress: %w", err)
 		}
@@ -130,11 +135,14 @@ func (c *codec) decompress(to, body []byte, size int) ([]byte, error) {
 	if err := h.Decode(body); err != nil || !h.HasFCS || h.FrameContentSize != uint64(size) {
 		return nil, fmt.Errorf("%w: it does not have the size of its reference", ErrDamaged)
 	}
-	data, err := c.unzip.DecodeAll(body, to)
+	// More frames may follow. The decoder's limits count what the buffer has
+	// already, and so it gets one that is empty.
+	to = slices.Grow(to, size+spare)
+	data, err := c.unzip.DecodeAll(body, to[len(to):len(to):len(to)+size+spare])
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
-	return data, nil
+	return to[:len(to)+min(len(data), size+spare)], nil
 }
 
 // cipher returns the cipher of a pack.

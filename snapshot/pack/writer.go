@@ -36,13 +36,14 @@ type Writer struct {
 	buffers chan []byte // of packs that are stored
 	stored  int64
 	packs   int
+	rooted  map[ID]int64 // the sizes of packs with a root, once they are complete
 }
 
 // NewWriter returns a writer of packs below a directory of a bucket. The
 // function progress, if set, gets the bytes of each read of a pack that is being
 // stored, from several goroutines. Each writer ends with Flush or Discard.
 func NewWriter(ctx context.Context, to Putter, dir string, f *Format, progress func(int64)) *Writer {
-	w := &Writer{to: to, dir: dir, progress: progress, codec: newCodec(f), buffers: make(chan []byte, maxPuts+1)}
+	w := &Writer{to: to, dir: dir, progress: progress, codec: newCodec(f), buffers: make(chan []byte, maxPuts+1), rooted: map[ID]int64{}}
 	w.group, w.ctx = errgroup.WithContext(ctx)
 	w.group.SetLimit(maxPuts)
 	return w
@@ -65,6 +66,9 @@ func (w *Writer) Add(kind Kind, hash Hash, data []byte) (Ref, error) {
 	w.buf = buf
 	r := Ref{
 		Pack: w.id, Offset: uint32(offset), Length: uint32(len(buf) - offset), Size: uint32(len(data)), Hash: hash, //nolint:gosec // bounded
+	}
+	if kind == Root {
+		w.rooted[w.id] = 0
 	}
 	if len(w.buf) >= TargetSize {
 		return r, w.put()
@@ -89,6 +93,9 @@ func (w *Writer) put() error {
 	w.buf = nil
 	w.stored += int64(len(buf))
 	w.packs++
+	if _, ok := w.rooted[w.id]; ok {
+		w.rooted[w.id] = int64(len(buf))
+	}
 	w.group.Go(func() error {
 		err := w.to.Put(w.ctx, key, &countedReader{bytes.NewReader(buf), w.progress})
 		if err != nil {
@@ -132,6 +139,9 @@ func (w *Writer) Stored() (bytes int64, packs int) {
 
 // Filling returns the pack that is being filled and its size, if there is one.
 func (w *Writer) Filling() (id ID, size int64, ok bool) { return w.id, int64(len(w.buf)), w.buf != nil }
+
+// RootedSize returns the size of a pack that has a root, after Flush.
+func (w *Writer) RootedSize(id ID) int64 { return w.rooted[id] }
 
 // countedReader reports what is read.
 type countedReader struct {

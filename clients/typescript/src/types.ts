@@ -1256,13 +1256,15 @@ export interface Snapshot {
   /** The number of files, directories and links. */
   files: number;
   id: string;
-  /** Why it was taken: release, interval, request, restored or import. */
+  /** What its upload has stored, its index included. The rest was there. 0 for a restored one. */
+  new_bytes: number;
+  /** Why it was taken: release, interval, request or restored. */
   reason?: "release" | "interval" | "request" | "restored" | (string & {});
   /** The older snapshot that it restores. */
   restored_from?: string;
   /** The workload's revision of its container. */
   revision?: string;
-  /** Their size in the sink. */
+  /** What it needs in the sink, with what it shares with other snapshots. */
   stored_bytes: number;
   time: string;
 }

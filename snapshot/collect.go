@@ -1,0 +1,280 @@
+package snapshot
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/hostler/hostler/internal/flow"
+	"github.com/hostler/hostler/snapshot/index"
+	"github.com/hostler/hostler/snapshot/pack"
+)
+
+// Mark is a pack that no snapshot of a manifest needs, and since when. It is not
+// removed at once, because a download or an export may be reading a snapshot that
+// was dropped after it began.
+//
+// No later manifest needs a pack that is marked: a new snapshot refers to packs
+// of the current one and to new ones, a restored one is listed already, and a
+// commit that is based on an older manifest fails. So a marked pack can be
+// removed at any time after its grace, whatever the current manifest is by then.
+type Mark struct {
+	Pack  string    `json:"pack"` // a UUID
+	Since time.Time `json:"since"`
+}
+
+const (
+	// collectGrace is how long a pack stays after the last snapshot that needs it
+	// was dropped.
+	collectGrace = time.Hour
+	// maxMarks bounds the marks of a manifest; what exceeds it is left to Prune.
+	maxMarks = 10_000
+	// maxSweep bounds the packs that one commit removes, because a release waits
+	// for it. The others stay marked.
+	maxSweep = 1000
+	// maxCandidates bounds the packs that are looked at together, because each
+	// takes memory.
+	maxCandidates = 1 << 20
+	// maxRoots and maxDeletes bound concurrent requests.
+	maxRoots   = 4
+	maxDeletes = 16
+)
+
+// knownRoot is the root of a part's index that the caller of commit has read or
+// written, so that it is not read again.
+type knownRoot struct {
+	at   Location
+	root *index.Root
+}
+
+// packSet is a set of packs.
+type packSet map[pack.ID]struct{}
+
+// subtract removes the packs that an index needs, and the one of its root.
+func (s packSet) subtract(root *index.Root, in pack.ID) {
+	delete(s, in)
+	for _, p := range root.Packs {
+		delete(s, p.ID)
+	}
+}
+
+// add adds the packs that an index needs, and the one of its root, as far as
+// there is room.
+func (s packSet) add(root *index.Root, in pack.ID) {
+	s.put(in)
+	for _, p := range root.Packs {
+		s.put(p.ID)
+	}
+}
+
+func (s packSet) put(id pack.ID) {
+	if len(s) < maxCandidates {
+		s[id] = struct{}{}
+	}
+}
+
+// markGarbage returns the marks of next, which replaces previous, and the marked
+// packs that are to be removed after that. When a root of a kept snapshot cannot
+// be read, nothing is marked or removed: one damaged object must not cost others.
+// Without a dropped snapshot it makes no request.
+func (r repository) markGarbage(ctx context.Context, previous, next manifest, known []knownRoot) (marks []Mark, expired []string) {
+	now := time.Now().UTC()
+	garbage := packSet{}
+	since := map[pack.ID]time.Time{}
+	for _, m := range previous.Garbage {
+		if id, err := uuid.Parse(m.Pack); err == nil {
+			garbage.put(pack.ID(id))
+			since[pack.ID(id)] = earlier(m.Since, now)
+		}
+	}
+	kept := partsOf(next.Snapshots)
+	dropped := slices.DeleteFunc(partsOf(previous.Snapshots), func(p Part) bool {
+		return slices.ContainsFunc(kept, func(k Part) bool { return k.Index == p.Index })
+	})
+	if len(dropped) == 0 {
+		// The new snapshot's roots are known; those of others have been subtracted.
+		kept = slices.DeleteFunc(kept, func(p Part) bool { return findRoot(known, p.Index) == nil })
+	}
+	// A dropped part that cannot be read is left to Prune.
+	_ = r.eachRoot(ctx, dropped, known, false, garbage.add)
+	if len(garbage) == 0 {
+		return nil, nil
+	}
+	if err := r.eachRoot(ctx, kept, known, true, garbage.subtract); err != nil {
+		return previous.Garbage[:min(len(previous.Garbage), maxMarks)], nil
+	}
+	for _, id := range slices.SortedFunc(maps.Keys(garbage), func(p, q pack.ID) int {
+		return cmp.Or(timeOf(since, p, now).Compare(timeOf(since, q, now)), slices.Compare(p[:], q[:]))
+	}) {
+		at := timeOf(since, id, now)
+		switch {
+		case now.Sub(at) >= collectGrace && len(expired) < maxSweep:
+			expired = append(expired, r.dir+packsDir+id.String())
+		case len(marks) < maxMarks:
+			marks = append(marks, Mark{Pack: id.String(), Since: at})
+		}
+	}
+	return marks, expired
+}
+
+// timeOf returns since when a pack is marked.
+func timeOf(since map[pack.ID]time.Time, id pack.ID, now time.Time) time.Time {
+	if at, ok := since[id]; ok {
+		return at
+	}
+	return now
+}
+
+// earlier returns the earlier time. A server whose clock was ahead must not have
+// marked a pack for as long as that.
+func earlier(t, now time.Time) time.Time {
+	if t.After(now) {
+		return now
+	}
+	return t
+}
+
+// partsOf returns the parts of snapshots, those with one index once.
+func partsOf(list []Snapshot) []Part {
+	var all []Part
+	known := map[Location]bool{}
+	for _, s := range list {
+		for _, p := range s.Parts {
+			if !known[p.Index] {
+				known[p.Index] = true
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+func findRoot(known []knownRoot, at Location) *index.Root {
+	for _, k := range known {
+		if k.at == at {
+			return k.root
+		}
+	}
+	return nil
+}
+
+// rootReader reads roots for a collection.
+type rootReader struct {
+	repository
+	known []knownRoot
+	// memory bounds the roots that are decoded together: each is up to
+	// pack.MaxRoot large.
+	memory *semaphore.Weighted
+	// mu is held while each runs.
+	mu   sync.Mutex
+	each func(*index.Root, pack.ID)
+}
+
+// eachRoot calls each with the roots of parts and the packs in which they are,
+// one at a time. It reads several at once, and those in one small pack with one
+// request. Unless all are needed, one that cannot be read is left out.
+func (r repository) eachRoot(ctx context.Context, parts []Part, known []knownRoot, all bool, each func(*index.Root, pack.ID)) error {
+	byPack := map[string][]Part{}
+	for _, p := range parts {
+		byPack[p.Index.Pack] = append(byPack[p.Index.Pack], p)
+	}
+	roots := &rootReader{repository: r, known: known, memory: semaphore.NewWeighted(pack.MaxRoot), each: each}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(maxRoots)
+	for _, parts := range byPack {
+		group.Go(func() error {
+			from := r.reader(nil)
+			defer from.Close()
+			for _, p := range parts {
+				if err := roots.read(ctx, from, p); err != nil && all {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// read reads one root.
+func (r *rootReader) read(ctx context.Context, from *pack.Reader, p Part) error {
+	ref, err := p.Index.ref()
+	if err != nil {
+		return err
+	}
+	root := findRoot(r.known, p.Index)
+	if root == nil {
+		if err := r.memory.Acquire(ctx, int64(ref.Size)); err != nil {
+			return err
+		}
+		defer r.memory.Release(int64(ref.Size))
+		if root, err = r.openPart(ctx, from, p); err != nil {
+			return err
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.each(root, ref.Pack)
+	return nil
+}
+
+// sweep removes what is not needed now that next is current: older manifests, the
+// seen lists of dropped snapshots, and expired packs, which next does not mark
+// any more. A server that is killed here leaves them to Prune. The other order,
+// to remove packs before the commit, would lose nothing either, but would keep a
+// release waiting.
+func (s *Sink) sweep(ctx context.Context, dir string, list []int64, previous, next manifest, expired []string) {
+	for _, generation := range list {
+		if generation < next.Generation {
+			_ = s.bucket.Delete(ctx, manifestKey(dir, generation))
+		}
+	}
+	flow.Failpoint("snapshot", "collect", "before")
+	garbage := expired
+	dropped := slices.DeleteFunc(slices.Clone(previous.Snapshots), func(s Snapshot) bool { return next.has(s.ID) })
+	if len(dropped) > 0 {
+		_ = s.bucket.List(ctx, dir+seenDir, func(o Object) error { // also left to Prune
+			id, _, _ := strings.Cut(o.Key[len(dir+seenDir):], "_")
+			if slices.ContainsFunc(dropped, func(s Snapshot) bool { return s.ID == id }) && len(garbage) < 2*maxSweep {
+				garbage = append(garbage, o.Key)
+			}
+			return nil
+		})
+	}
+	_, _ = s.deleteAll(ctx, garbage)
+	flow.Failpoint("snapshot", "collect", "after")
+}
+
+// has reports whether a manifest lists a snapshot.
+func (h manifest) has(id string) bool {
+	return slices.ContainsFunc(h.Snapshots, func(s Snapshot) bool { return s.ID == id })
+}
+
+// deleteAll deletes objects, several at once, and returns how many it has.
+func (s *Sink) deleteAll(ctx context.Context, keys []string) (int, error) {
+	var mu sync.Mutex
+	n := 0
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(maxDeletes)
+	for _, key := range keys {
+		group.Go(func() error {
+			if err := s.bucket.Delete(ctx, key); err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			n++
+			return nil
+		})
+	}
+	err := group.Wait()
+	return n, err
+}
