@@ -16,6 +16,9 @@ import (
 	"github.com/hostler/hostler/snapshot/pack"
 )
 
+// zeros are the content of holes.
+var zeros [64 << 10]byte
+
 // exportBuffer is the size of the writes of an export.
 const exportBuffer = 128 << 10
 
