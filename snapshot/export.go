@@ -16,6 +16,9 @@ import (
 	"github.com/hostler/hostler/snapshot/pack"
 )
 
+// zeros are the content of holes.
+var zeros [64 << 10]byte
+
 // exportBuffer is the size of the writes of an export.
 const exportBuffer = 128 << 10
 
@@ -102,7 +105,6 @@ type exporter struct {
 	to         *tar.Writer
 	batch      batch
 	chunk      []byte
-	zeros      [64 << 10]byte
 }
 
 // part writes the entries of a part.
@@ -163,7 +165,7 @@ func (e *exporter) step(s readStep, base string) error {
 // hole writes zeros.
 func (e *exporter) hole(size int64) error {
 	for size > 0 {
-		n, err := e.to.Write(e.zeros[:min(size, int64(len(e.zeros)))])
+		n, err := e.to.Write(zeros[:min(size, int64(len(zeros)))])
 		if err != nil {
 			return err
 		}

@@ -157,7 +157,7 @@ func (im *importer) run(ctx context.Context, r io.Reader) ([]Part, error) {
 
 // read reads all entries of the tar.
 func (im *importer) read(ctx context.Context, from *tarReader) error {
-	any := false
+	isEmpty := true
 	for {
 		h, err := from.next()
 		if err == io.EOF { //nolint:errorlint // next returns it itself
@@ -169,7 +169,7 @@ func (im *importer) read(ctx context.Context, from *tarReader) error {
 		if err != nil {
 			return err
 		}
-		any = true
+		isEmpty = false
 		if err := im.limits.read(h); err != nil {
 			return err
 		}
@@ -177,7 +177,7 @@ func (im *importer) read(ctx context.Context, from *tarReader) error {
 			return err
 		}
 	}
-	if !any {
+	if isEmpty {
 		return archiveErrorf("it has no entries")
 	}
 	return nil

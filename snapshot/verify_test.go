@@ -165,7 +165,7 @@ func TestVerifyBounds(t *testing.T) {
 		files = append(files, reg(fmt.Sprintf("data/%03d", i), random(9000+i)))
 	}
 	h.importTar(pack(t, files...))
-	for _, key := range h.packs()[:] {
+	for _, key := range h.packs() {
 		data := h.bucket.Objects()[key]
 		if len(data) > 8<<20 { // the first one has content only
 			require.NoError(t, h.bucket.Delete(t.Context(), key))

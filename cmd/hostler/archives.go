@@ -47,7 +47,7 @@ that it belongs to, and exits with status 11 then. The tenant may hold a claim.`
 				return err
 			}
 			if !v.OK {
-				return &exitError{exitDamaged, fmt.Errorf("%d damages were found", v.Damaged)}
+				return &exitError{exitDamaged, fmt.Errorf("the number of damages is %d", v.Damaged)}
 			}
 			return nil
 		}),
@@ -116,6 +116,9 @@ FILE when it is complete. The tenant may hold a claim.`,
 				_ = tar.Close() // it was only read
 			}
 			stop()
+			if errors.Is(err, io.ErrUnexpectedEOF) {
+				err = fmt.Errorf("the export was aborted after %d bytes: %w; see `hostler snapshots verify`", n.Load(), err)
+			}
 			if err != nil {
 				return err
 			}
