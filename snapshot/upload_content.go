@@ -93,7 +93,7 @@ func (s *partScan) wholeExtent(f *fileWriter, r *contentReader, size int64) erro
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return err
 	}
-	kept, err := f.addData(s.buf[:n:n], true)
+	kept, err := f.addData(s.buf[:n], true)
 	if kept {
 		s.buf = nil
 	}
