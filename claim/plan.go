@@ -10,6 +10,7 @@ import (
 // this order.
 type plan struct {
 	wipe     bool // it holds another tenant's files, or outdated ones
+	update   bool // it holds outdated files of its tenant, which the download replaces
 	seed     bool // its volumes are empty
 	download bool
 	restart  workload.Restart
@@ -20,28 +21,30 @@ type contents struct {
 	source Source
 	synced bool // claims download the tenant's state
 	stale  bool // it holds another snapshot than the tenant's current one
+	known  bool // of a stale one: it can be updated from the snapshot that it holds
 }
 
 // plans are the plans for everything that a container can hold, apart from
 // restart. Pools without sync seed their containers when they create them.
 var plans = map[contents]plan{
-	{Fresh, false, false}:    {},
-	{Fresh, true, false}:     {seed: true, download: true},
-	{Affinity, false, false}: {},
-	{Affinity, true, false}:  {},
-	{Affinity, true, true}:   {wipe: true, seed: true, download: true},
-	{Recycled, false, false}: {wipe: true, seed: true},
-	{Recycled, true, false}:  {wipe: true, seed: true, download: true},
+	{Fresh, false, false, false}:    {},
+	{Fresh, true, false, false}:     {seed: true, download: true},
+	{Affinity, false, false, false}: {},
+	{Affinity, true, false, false}:  {},
+	{Affinity, true, true, true}:    {update: true, download: true},
+	{Affinity, true, true, false}:   {wipe: true, seed: true, download: true},
+	{Recycled, false, false, false}: {wipe: true, seed: true},
+	{Recycled, true, false, false}:  {wipe: true, seed: true, download: true},
 }
 
-// newPlan returns the plan for a container. A wipe ends the main process, which
-// is then restarted whatever the policy is.
+// newPlan returns the plan for a container. A wipe and an update end the main
+// process, which is then restarted whatever the policy is.
 func newPlan(c contents, policy workload.Restart) (plan, error) {
 	p, ok := plans[c]
 	if !ok {
-		return p, fmt.Errorf("no plan for a container that is %q, synced %t, stale %t", c.source, c.synced, c.stale)
+		return p, fmt.Errorf("no plan for a container that is %q, synced %t, stale %t, known %t", c.source, c.synced, c.stale, c.known)
 	}
-	if p.restart = policy; p.wipe {
+	if p.restart = policy; p.wipe || p.update {
 		p.restart = workload.RestartAlways
 	}
 	return p, nil

@@ -19,8 +19,8 @@ func (a *acquisition) load(ctx context.Context) error {
 	if err := a.endEventCommands(ctx); err != nil {
 		return err
 	}
-	a.changed, a.restarted, a.latest = false, false, snapshot.Snapshot{}
-	return a.replan(false)
+	a.changed, a.restarted, a.latest, a.holds = false, false, snapshot.Snapshot{}, ""
+	return a.replan(a.contents())
 }
 
 // endEventCommands waits until no command of an event hook runs in the
@@ -43,11 +43,8 @@ func (a *acquisition) readRevision(ctx context.Context) error {
 	return err
 }
 
-// replan sets the plan. isStale reports whether the container holds another
-// snapshot than the tenant's current one.
-func (a *acquisition) replan(isStale bool) (err error) {
-	c := a.contents()
-	c.stale = isStale
+// replan sets the plan.
+func (a *acquisition) replan(c contents) (err error) {
 	a.plan, err = newPlan(c, a.current.Restart)
 	return err
 }
@@ -81,7 +78,22 @@ func (a *acquisition) compare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.replan(current.ID != container.Snapshot)
+	c := a.contents()
+	c.stale = current.ID != container.Snapshot
+	if c.known = c.stale && container.Snapshot != "" && current.CanUpdate(a.w.Sync); c.known {
+		a.holds = container.Snapshot
+	}
+	return a.replan(c)
+}
+
+// stop ends every process in the tenant's own container, whose files are then
+// replaced. From here on it holds no snapshot.
+func (a *acquisition) stop(ctx context.Context) error {
+	if _, err := a.pools.RecordUpdating(ctx, a.claim.Container); err != nil {
+		return err
+	}
+	a.changed = true
+	return a.StateSync.stop(ctx, a.claim)
 }
 
 // wipe empties a container that held another tenant or outdated state of this
@@ -99,7 +111,7 @@ func (a *acquisition) wipe(ctx context.Context) error {
 
 // download copies the tenant's state into the container.
 func (a *acquisition) download(ctx context.Context) error {
-	c, transfer, err := a.StateSync.download(ctx, a.claim, a.w)
+	c, transfer, err := a.StateSync.download(ctx, a.claim, a.w, a.holds)
 	a.claim = c
 	a.changed = a.changed || transfer.Sent > 0 || transfer.Files > 0
 	if err == nil && a.needsCompare() && transfer.Snapshot.ID != a.latest.ID {

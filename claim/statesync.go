@@ -25,6 +25,9 @@ type StateSync struct {
 	sinks Sinks
 	rt    containers
 	log   *slog.Logger
+	// Transferred, if set, is called for each transfer that has ended. It is set
+	// before the first one, and must not block.
+	Transferred func(workload, direction string, t snapshot.Transfer, err error)
 
 	mu      sync.Mutex // guards the fields below
 	uploads map[string]*uploadOp
@@ -106,9 +109,10 @@ func (ss *StateSync) openSink(ctx context.Context, w *workload.Workload) (*snaps
 	return ss.sinks.Open(ctx, cfg)
 }
 
-// download copies the tenant's current snapshot into the claim's container. The
-// returned claim holds the snapshot's ID.
-func (ss *StateSync) download(ctx context.Context, c Claim, w *workload.Workload) (Claim, snapshot.Transfer, error) {
+// download copies the tenant's current snapshot into the claim's container, which
+// is empty or holds another snapshot of the tenant. The returned claim holds the
+// snapshot's ID.
+func (ss *StateSync) download(ctx context.Context, c Claim, w *workload.Workload, holds string) (Claim, snapshot.Transfer, error) {
 	sink, err := ss.openSink(ctx, w)
 	if err != nil {
 		return c, snapshot.Transfer{}, err
@@ -116,7 +120,12 @@ func (ss *StateSync) download(ctx context.Context, c Claim, w *workload.Workload
 	if err := ss.recordTransfer(ctx, c, activity.SyncStarted, "download", "for the claim", activity.SyncStartedData{Direction: "download"}, nil, nil); err != nil {
 		return c, snapshot.Transfer{}, err
 	}
-	t, err := sink.Download(ctx, ss.rt, snapshot.Destination{Owner: snapshotOwner(c), Container: c.Container, Fence: c.ContainerFence})
+	progress := ss.recordProgress(ctx, c, "download")
+	t, err := sink.Download(ctx, ss.rt, snapshot.Destination{
+		Owner: snapshotOwner(c), Container: c.Container, Fence: c.ContainerFence, Holds: holds,
+		Progress: progress.update,
+	})
+	progress.stop()
 	c, err = ss.finishTransfer(ctx, c, "download", t, err)
 	return c, t, err
 }
@@ -157,7 +166,12 @@ func (ss *StateSync) Upload(ctx context.Context, c Claim, w *workload.Workload, 
 	if err != nil {
 		return c, snapshot.Transfer{}, err
 	}
-	t, err := ss.uploadWithRetry(ctx, sink, c, w, reason)
+	progress := ss.recordProgress(ctx, c, "upload")
+	t, err := ss.uploadWithRetry(ctx, sink, c, snapshot.Origin{
+		Owner: snapshotOwner(c), Revision: w.Revision, Claim: c.ID, Container: c.Container,
+		Fence: c.Fence, Reason: reason, Progress: progress.update,
+	})
+	progress.stop()
 	c, err = ss.finishTransfer(ctx, c, "upload", t, err)
 	return c, t, classifySyncError("upload", err)
 }
@@ -184,12 +198,9 @@ const pruneTimeout = time.Minute
 // maxUploadAttempts is how often an upload is tried on conflicts with another.
 const maxUploadAttempts = 3
 
-func (ss *StateSync) uploadWithRetry(ctx context.Context, sink *snapshot.Sink, c Claim, w *workload.Workload, reason string) (t snapshot.Transfer, err error) {
+func (ss *StateSync) uploadWithRetry(ctx context.Context, sink *snapshot.Sink, c Claim, o snapshot.Origin) (t snapshot.Transfer, err error) {
 	for range maxUploadAttempts {
-		t, err = sink.Upload(ctx, verifiedFiles{ss.rt, func() error { return ss.verifyUnchanged(ctx, c) }}, snapshot.Origin{
-			Owner: snapshotOwner(c), Revision: w.Revision, Claim: c.ID, Container: c.Container,
-			Fence: c.Fence, Reason: reason,
-		})
+		t, err = sink.Upload(ctx, verifiedTrees{ss.rt, func() error { return ss.verifyUnchanged(ctx, c) }}, o)
 		if !errors.Is(err, snapshot.ErrConflict) {
 			break
 		}
@@ -275,40 +286,6 @@ func (ss *StateSync) verifyUnchanged(ctx context.Context, c Claim) error {
 	return err
 }
 
-// verifiedFiles verifies, when an archive was read to its end, that the archive
-// is valid: the container may have been wiped and assigned to another tenant in
-// the meantime.
-type verifiedFiles struct {
-	runtime.Files
-	verify func() error
-}
-
-func (g verifiedFiles) CopyOut(ctx context.Context, id, dir string) (io.ReadCloser, error) {
-	r, err := g.Files.CopyOut(ctx, id, dir)
-	if err != nil {
-		if verifyErr := g.verify(); verifyErr != nil {
-			return nil, errors.Join(verifyErr, err)
-		}
-		return nil, asReadError(err)
-	}
-	return &verifiedReader{r, g.verify}, nil
-}
-
-type verifiedReader struct {
-	io.ReadCloser
-	verify func() error
-}
-
-func (r *verifiedReader) Read(p []byte) (int, error) {
-	n, err := r.ReadCloser.Read(p)
-	if errors.Is(err, io.EOF) {
-		if verifyErr := r.verify(); verifyErr != nil {
-			return n, verifyErr
-		}
-	}
-	return n, asReadError(err)
-}
-
 // asReadError marks an error of an existing container with an available engine.
 func asReadError(err error) error {
 	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, runtime.ErrUnavailable) || errors.Is(err, runtime.ErrNotFound) {
@@ -321,15 +298,19 @@ func asReadError(err error) error {
 func (ss *StateSync) finishTransfer(ctx context.Context, c Claim, direction string, t snapshot.Transfer, err error) (Claim, error) {
 	ctx = context.WithoutCancel(ctx)
 	data := activity.SyncEndedData{
-		Direction: direction, Snapshot: t.Snapshot.ID, Unchanged: t.Unchanged, Files: t.Files,
-		Bytes: t.Bytes, UploadedBytes: t.Sent, DurationMS: float64(t.Duration.Microseconds()) / 1000,
+		Direction: direction, Snapshot: t.Snapshot.ID, Unchanged: t.Unchanged, Files: t.Files, Bytes: t.Bytes,
+		MovedFiles: t.MovedFiles, MovedBytes: t.MovedBytes,
+		UploadedBytes: t.Sent, DurationMS: float64(t.Duration.Microseconds()) / 1000,
+	}
+	if ss.Transferred != nil {
+		ss.Transferred(c.Workload, direction, t, err)
 	}
 	if err != nil {
 		data.Error = err.Error()
 		return c, errors.Join(err, ss.recordTransfer(ctx, c, activity.SyncFailed, direction, err.Error(), data, nil, nil))
 	}
 	now := time.Now().UTC()
-	summary := fmt.Sprintf("%d files, %d bytes", t.Files, t.Bytes)
+	summary := fmt.Sprintf("%d files, %d bytes, of which %d files, %d bytes moved", t.Files, t.Bytes, t.MovedFiles, t.MovedBytes)
 	if t.Unchanged {
 		summary = "unchanged"
 	}
@@ -357,6 +338,17 @@ func (ss *StateSync) recordTransfer(ctx context.Context, c Claim, eventType acti
 	return nil
 }
 
+// recordProgress begins to record the progress of a transfer. The caller stops it.
+func (ss *StateSync) recordProgress(ctx context.Context, c Claim, direction string) *transferProgress {
+	return startProgress(func(transferred int64) {
+		data := activity.SyncProgressedData{Direction: direction, TransferredBytes: transferred}
+		detail := fmt.Sprintf("%d bytes transferred", transferred)
+		if err := ss.recordTransfer(ctx, c, activity.SyncProgressed, direction, detail, data, nil, nil); err != nil && ctx.Err() == nil {
+			ss.log.Info("progress of a transfer was not recorded", "claim", c.ID, "error", err)
+		}
+	})
+}
+
 var transferStatusText = map[activity.Type]string{
-	activity.SyncStarted: "started: ", activity.SyncCompleted: "completed: ", activity.SyncFailed: "failed: ",
+	activity.SyncStarted: "started: ", activity.SyncProgressed: "in progress: ", activity.SyncCompleted: "completed: ", activity.SyncFailed: "failed: ",
 }

@@ -37,6 +37,7 @@ type acquisition struct {
 	restarted bool // the main process
 	terms     terms
 	latest    snapshot.Snapshot // the tenant's current snapshot, set by compare
+	holds     string            // the snapshot that the container is updated from, "" for none
 	hooks     runner.Outcome    // of post_claim
 	endWork   func()            // of pools.BeginClaim, once it was called
 	workEnded func() error      // why the work ended; nil while it has not
@@ -96,6 +97,7 @@ func (a *acquisition) prepare() error {
 		flow.Step{Name: "load", Do: a.load},
 		flow.Step{Name: "compare", When: a.needsCompare, Do: a.compare},
 		flow.Step{Name: "wipe", When: planned(&a.plan.wipe), Do: a.wipe},
+		flow.Step{Name: "stop", When: planned(&a.plan.update), Do: a.stop},
 		flow.Step{Name: "seed", When: planned(&a.plan.seed), Do: a.seed},
 		flow.Step{Name: "download", When: planned(&a.plan.download), Do: a.download},
 		flow.Step{Name: "restart", When: func() bool { return a.needsEnvironment() || a.plan.needsRestart(a.changed) }, Do: a.restart},

@@ -84,6 +84,12 @@ func (p *Pools) RecordWiped(ctx context.Context, id, tenant string) (Container, 
 	))
 }
 
+// RecordUpdating records that a claimed container holds no snapshot, because its
+// files are being replaced by those of another one.
+func (p *Pools) RecordUpdating(ctx context.Context, id string) (Container, error) {
+	return p.store.UpdateContainer(ctx, Note(id, Claimed, func(c *Container) { c.Snapshot = "" }))
+}
+
 // Recover destroys those of the containers with these ids that an earlier
 // server was creating, because their state is unknown. Containers that it was
 // destroying are destroyed by the reaper.

@@ -17,6 +17,8 @@ import (
 	"context"
 	"io"
 	"time"
+
+	"github.com/hostler/hostler/runtime/tree"
 )
 
 // Runtime is all that a backend does. Many goroutines may call all methods
@@ -163,8 +165,9 @@ type Execer interface {
 	WaitResult(ctx context.Context, id string, cmd Command) (Result, error)
 }
 
-// Files copies files in and out as tar streams.
+// Files copies files in and out, file by file or as tar streams.
 type Files interface {
+	tree.Trees
 	// CopyIn unpacks the tar stream into dir, an existing directory of the
 	// container. What it creates belongs to the container's user. An entry that
 	// points outside dir, and one that is not a file, directory or symbolic

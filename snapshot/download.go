@@ -16,7 +16,7 @@ type Destination struct {
 	Fence     int64 // of the flow, as runtime.Files.FillTree takes it
 	// Holds is the snapshot whose files the container holds, as far as no process
 	// has changed them; "" when the mappings' directories are empty. No process
-	// runs in a container with Holds.
+	// runs in a container with Holds, and Snapshot.CanUpdate is true.
 	Holds string
 	// Progress is as in Origin.
 	Progress func(received int64)
@@ -68,6 +68,9 @@ func (d *download) run(ctx context.Context) error {
 		}
 	}
 	for i, m := range d.sync.Mappings {
+		if d.to.Holds != "" && m.Volume == "" && m.Direction != workload.Upload {
+			return fmt.Errorf("%s: a container that holds a snapshot can be updated in its volumes only", m.Path)
+		}
 		switch m.Direction {
 		case workload.Upload:
 			continue

@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/hostler/hostler/runtime/tree"
 	"github.com/hostler/hostler/snapshot/index"
@@ -68,6 +69,32 @@ func (t *partDownload) planDifference(ctx context.Context, records *index.Record
 		}
 	}
 	return late, nil
+}
+
+// makeDirs makes the directory of the mapping, below its volume, a directory. A
+// process may have replaced it by a link: then what is listed would not be where
+// files are written.
+func (t *partDownload) makeDirs(ctx context.Context) error {
+	m := t.sync.Mappings[t.mapping]
+	dir := relativeTo(m.Path, m.Volume)
+	if dir == "" {
+		return nil
+	}
+	to := newPace(ctx, nil)
+	defer to.stop()
+	m.Path = m.Volume
+	return t.writeTree(to, m, nil, func(w *containerWriter) error {
+		for i := range len(dir) + 1 {
+			if i < len(dir) && dir[i] != '/' {
+				continue
+			}
+			e := tree.Entry{Path: dir[:i], Kind: tree.Dir, Mode: 0o755, Owner: tree.OwnUser, Group: tree.OwnGroup, ModTime: time.Now()}
+			if err := w.create(e); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // overlapping returns the mappings before this one that may have downloaded to

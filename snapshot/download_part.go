@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -32,7 +31,9 @@ func (d *download) downloadPart(ctx context.Context, mapping int) error {
 			return err
 		}
 	}
-	if number < 0 || !hasSeenList(p) {
+	// The list of a snapshot that the container holds is read, and cannot be
+	// replaced as well.
+	if number < 0 || !hasSeenList(p) || d.to.Holds == d.done.Snapshot.ID {
 		return t.run(ctx)
 	}
 	t.seen = newSeenList()
@@ -69,13 +70,17 @@ type partDownload struct {
 	fetch *fetcher
 	// What follows is of the goroutine that reads the index.
 	ahead []index.Record // that were read before they were needed, with their own chunks
-	other string         // the last entry if it is no directory
 	files int
 	bytes int64
 }
 
 // run writes the part, while its index and its chunks are read ahead.
 func (t *partDownload) run(ctx context.Context) error {
+	if t.to.Holds != "" {
+		if err := t.makeDirs(ctx); err != nil {
+			return err
+		}
+	}
 	late, err := t.runAhead(ctx)
 	if err == nil && len(late) > 0 {
 		err = t.removeLate(ctx, late)
@@ -141,9 +146,7 @@ func (t *partDownload) plan(ctx context.Context, records *index.Records) (late [
 	}
 }
 
-// next returns the next record of the index. The limits are those of the list of
-// snapshots, and no entry may be below one that is no directory: a link could
-// lead outside.
+// next returns the next record of the index.
 func (t *partDownload) next(records *index.Records) (index.Record, error) {
 	if len(t.ahead) > 0 {
 		r := t.ahead[0]
@@ -160,19 +163,15 @@ func (t *partDownload) next(records *index.Records) (index.Record, error) {
 	return r, err
 }
 
-// check checks a record that begins an entry.
+// check counts a record that begins an entry. The list of snapshots has the
+// limits: what exceeds them is not written, although the index finds out at its
+// end.
 func (t *partDownload) check(r index.Record) error {
-	if t.other != "" && strings.HasPrefix(r.Path, t.other+"/") {
-		return fmt.Errorf("%w: %.200q is below something that is not a directory", ErrCorrupt, r.Path)
-	}
 	if t.files >= t.part.Files || r.Size > t.part.Bytes-t.bytes {
 		return fmt.Errorf("%w: it has more than the %d files of %d bytes that the list of snapshots names", ErrCorrupt, t.part.Files, t.part.Bytes)
 	}
 	t.files++
 	t.bytes += r.Size
-	if t.other = r.Path; r.Kind == tree.Dir {
-		t.other = ""
-	}
 	return nil
 }
 

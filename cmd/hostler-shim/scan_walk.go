@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"time"
@@ -129,6 +130,9 @@ func (w *treeWalker) entry(in, name string) (e tree.Entry, err error) {
 		e.Stamp = w.stamps.listed(dir, name, &st, now)
 	case tree.Link:
 		n, err := unix.Readlinkat(dir, name, w.buf[:tree.MaxTarget])
+		if errors.Is(err, unix.EINVAL) {
+			return tree.Entry{}, nil // it was replaced by what is no link
+		}
 		if err != nil {
 			return e, err
 		}

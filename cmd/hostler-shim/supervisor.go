@@ -54,8 +54,8 @@ type supervisor struct {
 	// askListener is nil in a container of an older protocol.
 	askListener *askListener
 	// transfers holds a token for each file transfer.
-	kills     atomic.Int64 // how often all processes were killed, or are about to be
 	transfers chan struct{}
+	kills     atomic.Int64 // how often all processes were killed, or are about to be
 
 	// changeSem holds one token. Its holder may kill processes, start the main
 	// process, and read or empty the filesystem.

@@ -83,7 +83,12 @@ func (c *container) requireConfined(t *testing.T, jail, target string) {
 			require.NotEqual(t, "kept", content.text, "%q was read elsewhere", path)
 		}
 	}
-	t.Logf("%d rounds, %d of which failed", rounds, failed)
+	removals := 0
+	for began := time.Now(); time.Since(began) < flipTime; removals++ {
+		_, err := c.fillAll(t, dir, treeRemoval("flip"))
+		requireFileChanged(t, err)
+	}
+	t.Logf("%d rounds, %d of which failed, %d removals", rounds, failed, removals)
 	require.Equal(t, outside, c.walk(t, c.command("walk", target)), "what is elsewhere")
 }
 

@@ -33,6 +33,9 @@ func (s *Session) startTransfer(ctx context.Context, what string, r Request) (t 
 }
 
 func (s *Session) startTransferOn(ctx context.Context, c *sessionConn, r Request) (*transfer, error) {
+	if ctx.Err() != nil { // the stream would be reset too late
+		return nil, context.Cause(ctx)
+	}
 	if !c.Has(FeatureFiles) {
 		return nil, fmt.Errorf("%w: its shim does not support file transfers", runtime.ErrTainted)
 	}

@@ -56,7 +56,7 @@
 //	box link TARGET FILE   create a symbolic link
 //	box rename OLD NEW     rename a file or a directory
 //	box exchange A B       exchange two names
-//	box flip DIR TARGET    replace DIR by a link to TARGET and back, indefinitely
+//	box flip DIR TARGET    exchange DIR and a link to TARGET, indefinitely
 //	box truncate FILE N    set its size
 //	box sparse FILE N TEXT create a file of N bytes with TEXT at its beginning and
 //	                       its end, and nothing between

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // exchange exchanges two names, by renames that every filesystem has.
@@ -16,13 +18,17 @@ func exchange(args []string) error {
 	return errors.Join(os.Rename(a, aside), os.Rename(b, a), os.Rename(aside, b))
 }
 
-// flip replaces a directory by a link and the link by the directory, indefinitely.
-// Whatever another process creates there, each turn begins again.
+// flip exchanges a directory and a link, indefinitely. Whatever another process
+// creates or removes there, it soon begins again.
 func flip(args []string) error {
 	dir, target, aside := args[0], args[1], args[0]+".aside"
 	for {
-		_ = errors.Join(os.RemoveAll(aside), os.Rename(dir, aside), os.Symlink(target, dir),
-			os.Remove(dir), os.Rename(aside, dir))
+		_ = errors.Join(os.RemoveAll(aside), os.Remove(dir), os.MkdirAll(dir+"/sub", 0o755), os.Symlink(target, aside))
+		for range 100 {
+			if unix.Renameat2(unix.AT_FDCWD, dir, unix.AT_FDCWD, aside, unix.RENAME_EXCHANGE) != nil {
+				_ = exchange([]string{dir, aside}) // gVisor has no other way
+			}
+		}
 	}
 }
 
