@@ -28,6 +28,9 @@ func seenKey(dir, snapshot, container string, part int) string {
 // seenHeader begins each list.
 const seenHeader = "HOSTSEEN\x01"
 
+// seenWindow is the window of its compression.
+const seenWindow = 128 << 10
+
 // seenWriter stores a seen list while it is made. It is used by one goroutine.
 type seenWriter struct {
 	last  tree.Stamp
@@ -41,7 +44,7 @@ type seenWriter struct {
 // newSeenWriter begins a list. The caller calls finish or abort.
 func newSeenWriter(ctx context.Context, b Bucket, key string) (*seenWriter, error) {
 	r, pipe := io.Pipe()
-	zip, err := zstd.NewWriter(pipe, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(minWindow))
+	zip, err := zstd.NewWriter(pipe, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(seenWindow))
 	if err != nil {
 		return nil, fmt.Errorf("compress: %w", err)
 	}
@@ -104,7 +107,7 @@ func openSeen(ctx context.Context, b Bucket, key string) *seenReader {
 	if err != nil {
 		return &seenReader{}
 	}
-	zip, err := zstd.NewReader(object, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(minWindow), zstd.WithDecoderLowmem(true))
+	zip, err := zstd.NewReader(object, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(seenWindow), zstd.WithDecoderLowmem(true))
 	if err != nil {
 		_ = object.Close()
 		return &seenReader{}

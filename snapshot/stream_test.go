@@ -117,6 +117,7 @@ type slowContent struct {
 	left  int64
 	part  int
 	pause time.Duration
+	buf   []byte
 }
 
 func (c *slowContent) Next() ([]byte, int64, error) {
@@ -130,7 +131,10 @@ func (c *slowContent) Next() ([]byte, int64, error) {
 			return nil, 0, context.Cause(c.ctx)
 		}
 	}
-	data := make([]byte, min(int64(c.part), c.left))
+	if c.buf == nil {
+		c.buf = make([]byte, c.part)
+	}
+	data := c.buf[:min(int64(c.part), c.left)]
 	_, _ = c.noise.Read(data) // it never fails
 	c.left -= int64(len(data))
 	return data, 0, nil

@@ -86,13 +86,14 @@ func (s *partScan) cut(f *fileWriter, as tree.Entry, content tree.Content) error
 // wholeExtent makes one chunk of an extent of a small file.
 func (s *partScan) wholeExtent(f *fileWriter, r *contentReader, size int64) error {
 	if int64(cap(s.buf)) < size {
-		s.buf = make([]byte, size)
+		s.buffers.put(s.buf)
+		s.buf = s.buffers.get(int(size))
 	}
 	n, err := io.ReadFull(r, s.buf[:size])
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return err
 	}
-	kept, err := f.addData(s.buf[:n:n], true)
+	kept, err := f.addData(s.buf[:n], true)
 	if kept {
 		s.buf = nil
 	}

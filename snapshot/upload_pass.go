@@ -27,6 +27,7 @@ type pass struct {
 	steps chan step
 	room  *semaphore.Weighted
 
+	buffers  chunkBuffers
 	hash     func(pack.Kind, []byte) pack.Hash
 	chunker  *pack.Chunker // nil until it is used
 	newBytes int64         // of the chunks that the store got
@@ -46,7 +47,7 @@ type step struct {
 // Bounds of the steps that wait for the store.
 const (
 	maxSteps    = 256
-	maxStepRoom = 8 << 20 // bytes
+	maxStepRoom = 4 << 20 // bytes
 )
 
 // pass makes one pass, and commits.

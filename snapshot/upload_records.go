@@ -64,7 +64,7 @@ func (w *recordWriter) chunk(c index.Chunk, data []byte) error {
 			return err
 		}
 	}
-	return w.send(w.ctx, len(data)+chunkSize, func(s *store) error { return s.chunk(c, data) })
+	return w.send(w.ctx, cap(data)+chunkSize, func(s *store) error { return s.chunk(c, data) })
 }
 
 // remember names a chunk that the last index had.
@@ -120,7 +120,7 @@ func (f *fileWriter) addData(data []byte, owned bool) (kept bool, err error) {
 		}
 	}
 	if !owned {
-		data = slices.Clone(data)
+		data = append(f.out.buffers.get(len(data))[:0], data...)
 	}
 	return true, f.add(c, data)
 }

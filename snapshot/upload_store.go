@@ -124,6 +124,7 @@ func (s *store) chunk(c index.Chunk, data []byte) error {
 			return err
 		}
 		c.Ref = ref
+		s.buffers.put(data)
 	}
 	s.chunks = append(s.chunks, c)
 	return nil

@@ -58,6 +58,7 @@ func (w *Writer) Add(kind Kind, hash Hash, data []byte) (Ref, error) {
 	if w.buf == nil {
 		w.begin()
 	}
+	w.reserve(len(data) + maxOverhead)
 	offset := len(w.buf)
 	buf, err := w.codec.encode(w.buf, w.id, kind, data)
 	if err != nil {
@@ -85,6 +86,19 @@ func (w *Writer) begin() {
 		w.buf = make([]byte, 0, 64<<10)
 	}
 	w.buf = append(w.buf[:0], header...)
+}
+
+// largePack is the size from which a pack is expected to be completed.
+const largePack = 1 << 20
+
+// reserve makes room for a blob. A large pack gets the memory of a complete one
+// at once: growing would leave several times as much behind.
+func (w *Writer) reserve(n int) {
+	size := len(w.buf) + n
+	if size <= cap(w.buf) || size < largePack {
+		return
+	}
+	w.buf = append(make([]byte, 0, max(size, TargetSize+AverageChunk)), w.buf...)
 }
 
 // put stores the pack that is filled. It waits while maxPuts are being stored.
