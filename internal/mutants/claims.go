@@ -277,34 +277,33 @@ var claims = []mutation{
 	{
 		desc: "an outdated container of the tenant's own is not wiped", test: "TestPlanRules",
 		file: "claim/plan.go",
-		old:  `{Affinity, true, true}:   {wipe: true, `,
-		new:  `{Affinity, true, true}:   {`,
+		old:  `{Affinity, true, true, false}:   {wipe: true, `,
+		new:  `{Affinity, true, true, false}:   {`,
 	},
 	{
 		desc: "the tenant's state is downloaded over its own files", test: "TestPlanRules",
 		file: "claim/plan.go",
-		old:  `{Affinity, true, false}:  {},`,
-		new:  `{Affinity, true, false}:  {download: true},`,
+		old:  `{Affinity, true, false, false}:  {},`,
+		new:  `{Affinity, true, false, false}:  {download: true},`,
 	},
 	{
 		desc: "a wiped container is not restarted with restart: never", test: "TestPlanRules",
 		file: "claim/plan.go",
-		old: `; p.wipe {
+		old: `; p.wipe || p.update {
 		p.restart = workload.RestartAlways
 	}
 `,
-		new: `; p.wipe {
+		new: `; p.wipe || p.update {
 		p.restart = policy
 	}
 `,
 	},
 	{
-		desc: "compare does not change the plan", test: "TestOutdatedAffinityContainerIsWiped",
+		desc: "compare does not change the plan", test: "TestOutdatedAffinityContainerIsUpdated",
 		file: "claim/prepare.go", pkg: "release",
-		old: `	return a.replan(current.ID != container.Snapshot)
+		old: `	c.stale = current.ID != container.Snapshot
 `,
-		new: `	_ = container
-	return nil
+		new: `	c.stale = false
 `,
 	},
 	{
