@@ -14,7 +14,7 @@ import (
 // their memory in order. Uploads that store less than peekSize never wait.
 const (
 	uploadMemory = 192 << 20 // of all uploads together
-	// passMemory is that of one: a pack.Writer, whose packs seldom reach their
+	// passMemory is that of one: a pack.Writer, whose packs rarely reach their
 	// maximum, chunks that wait for it, and the buffers that cut and read.
 	passMemory = 48 << 20
 )

@@ -15,7 +15,6 @@ import (
 // maxHeap bounds the memory of an upload, whatever the size of the state.
 const maxHeap = 100 << 20
 
-
 // BenchmarkMillionFiles uploads 1,000,000 files of 100 bytes, which a function
 // makes: what is measured is the server's part alone.
 func BenchmarkMillionFiles(b *testing.B) {

@@ -18,17 +18,27 @@ type lastIndex struct {
 	avoid map[pack.ID]bool // packs that the next index must not refer to
 }
 
+// smallIndex is how many segments may be read without memory from the quota.
+// Several are read ahead.
+const smallIndex = 2
+
 // openLast opens the last index. The caller calls close.
 func (u *upload) openLast(ctx context.Context, last *Part) (*lastIndex, error) {
 	if last == nil {
 		return &lastIndex{}, nil
 	}
 	repo := u.repository(u.dir, u.previous)
-	l := &lastIndex{from: repo.reader(nil)}
+	l := &lastIndex{from: pack.NewReader(&sharedRanges{from: u.bucket}, u.dir+packsDir, repo.format, nil)}
 	var err error
 	if l.root, err = repo.openPart(ctx, l.from, *last); err != nil {
 		l.from.Close()
 		return nil, err
+	}
+	if len(l.root.Segments) > smallIndex {
+		if err := u.needMemory(); err != nil {
+			l.close()
+			return nil, err
+		}
 	}
 	l.avoid = compaction(l.root)
 	return l, nil

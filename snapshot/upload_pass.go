@@ -27,10 +27,11 @@ type pass struct {
 	steps chan step
 	room  *semaphore.Weighted
 
-	hash    func(pack.Kind, []byte) pack.Hash
-	chunker *pack.Chunker // nil until it is used
-	ended   bool          // all parts are listed
-	changed bool          // the next snapshot is not the current one
+	hash     func(pack.Kind, []byte) pack.Hash
+	chunker  *pack.Chunker // nil until it is used
+	newBytes int64         // of the chunks that the store got
+	ended    bool          // all parts are listed
+	changed  bool          // the next snapshot is not the current one
 
 	stamps     []*stampList // of the mappings
 	stampsHeld int          // in memory

@@ -7,6 +7,7 @@ import (
 
 	"github.com/hostler/hostler/runtime/tree"
 	"github.com/hostler/hostler/snapshot/index"
+	"github.com/hostler/hostler/snapshot/pack"
 )
 
 // errShortIndex indicates that an index has become another one while it is read.
@@ -58,6 +59,11 @@ func (w *recordWriter) write(r index.Record) error {
 
 // chunk adds a chunk to the next record, with its data if it has to be stored.
 func (w *recordWriter) chunk(c index.Chunk, data []byte) error {
+	if w.newBytes += int64(len(data)); w.newBytes > peekSize {
+		if err := w.needMemory(); err != nil {
+			return err
+		}
+	}
 	return w.send(w.ctx, len(data)+chunkSize, func(s *store) error { return s.chunk(c, data) })
 }
 
@@ -102,7 +108,7 @@ func (f *fileWriter) addData(data []byte, owned bool) (kept bool, err error) {
 		return false, err
 	}
 	c := index.Chunk{}
-	c.Ref.Hash, c.Ref.Size = f.out.hash('d', data), uint32(len(data)) //nolint:gosec // bounded
+	c.Ref.Hash, c.Ref.Size = f.out.hash(pack.Data, data), uint32(len(data)) //nolint:gosec // bounded
 	if f.last != nil {
 		if err := f.last.reach(f.n); err != nil {
 			return false, err

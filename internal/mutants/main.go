@@ -58,6 +58,7 @@ var groups = []group{
 	{"Requests of hooks", slices.Concat(hookRequests, hookSecrets)},
 	{"hooks/variables", variableRows},
 	{"Workload files", workloadFiles},
+	{"Uploads of state", uploadRows},
 	{"Tools for authors of hooks", tools},
 	{"store", stores},
 	{"Deliveries", slices.Concat(deliveries, deliveryFlows, deliveryStores)},
