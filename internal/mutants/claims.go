@@ -5,8 +5,8 @@ var claims = []mutation{
 	{
 		desc: "another tenant's container is not wiped", test: "TestClaimStepOrder",
 		file: "claim/plan.go",
-		old:  `{Recycled, false, false}: {wipe: true, `,
-		new:  `{Recycled, false, false}: {`,
+		old:  `{Recycled, false, false, false}: {wipe: true, `,
+		new:  `{Recycled, false, false, false}: {`,
 	},
 	{
 		desc: "a container with an interrupted wipe returns to the pool when the engine is unavailable", test: "TestInterruptedStepDestroysContainer",
@@ -98,9 +98,9 @@ var claims = []mutation{
 	},
 	{
 		desc: "an archive counts without a check of the claim after it was read", test: "TestDiscardOnPeerDuringUpload",
-		file: "claim/statesync.go", pkg: "release",
-		old: `		if verifyErr := r.verify(); verifyErr != nil {
-			return n, verifyErr
+		file: "claim/verified.go", pkg: "release",
+		old: `		if verifyErr := s.verify(); verifyErr != nil {
+			return nil, verifyErr
 		}
 `,
 	},

@@ -63,6 +63,7 @@ var groups = []group{
 	{"store", stores},
 	{"Deliveries", slices.Concat(deliveries, deliveryFlows, deliveryStores)},
 	{"Waits", waits},
+	{"Downloads", downloads},
 	{"Memory", slices.Concat(memories, memoryRows)},
 	{"Quotas", quotas},
 	{"Files of claims", fileUses},
