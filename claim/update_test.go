@@ -97,7 +97,7 @@ func TestFailedUpdate(t *testing.T) {
 						unblock()
 						require.NoError(t, g.Wait())
 					} else {
-						repair := h.RT.Break(step+" "+last.Container, errors.New("injected"))
+						repair := h.RT.Break(step+" "+last.Container, runtime.ErrUnavailable)
 						require.NoError(t, try())
 						repair()
 					}
