@@ -84,9 +84,10 @@ const (
 	DeliveryReplayed  Type = "delivery.replayed"
 	DeliveryDiscarded Type = "delivery.discarded"
 
-	SyncStarted   Type = "sync.started"
-	SyncCompleted Type = "sync.completed"
-	SyncFailed    Type = "sync.failed"
+	SyncStarted    Type = "sync.started"
+	SyncProgressed Type = "sync.progressed"
+	SyncCompleted  Type = "sync.completed"
+	SyncFailed     Type = "sync.failed"
 
 	// What a tenant does with its container. Each ExecStarted has one end.
 	ExecStarted      Type = "exec.started"
@@ -107,6 +108,10 @@ const (
 
 	// SnapshotRestored reports that a tenant's older state is its current one again.
 	SnapshotRestored Type = "snapshot.restored"
+	// SnapshotImported reports that a tenant's current state is that of a tar, and
+	// SnapshotExported that a tar of one has begun to be sent.
+	SnapshotImported Type = "snapshot.imported"
+	SnapshotExported Type = "snapshot.exported"
 
 	// AgentActivityChanged records that a tenant's program does something else. The
 	// program reports it, as it publishes the other events of agents.
@@ -132,9 +137,9 @@ var types = []Type{
 	WaitTimedOut, WaitEscalated, WaitAborted, WaitCancelled,
 	HookStarted, HookCompleted, HookFailed, HookSkipped, HookWarning,
 	DeliveryRetried, DeliveryReplayed, DeliveryDiscarded,
-	SyncStarted, SyncCompleted, SyncFailed,
+	SyncStarted, SyncProgressed, SyncCompleted, SyncFailed,
 	ExecStarted, ExecCompleted, ExecFailed, FileRead, FileWritten, FileRemoved, RequestCompleted,
-	AccessDenied, QuotaChanged, QuotaRemoved, SnapshotRestored, AgentActivityChanged,
+	AccessDenied, QuotaChanged, QuotaRemoved, SnapshotRestored, SnapshotImported, SnapshotExported, AgentActivityChanged,
 	KeyCreated, KeyRevoked, TokenCreated, BindingApplied, BindingDeleted,
 }
 

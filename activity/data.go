@@ -43,6 +43,18 @@ type (
 		Snapshot string `json:"snapshot" doc:"The snapshot that is current since then."`
 	}
 
+	// SnapshotImportedData is the data of SnapshotImported.
+	SnapshotImportedData struct {
+		Bytes    int64  `json:"bytes" doc:"Its size in the sink."`
+		Files    int    `json:"files" doc:"The number of files, directories and links."`
+		Snapshot string `json:"snapshot" doc:"The snapshot that is current since then."`
+	}
+
+	// SnapshotExportedData is the data of SnapshotExported.
+	SnapshotExportedData struct {
+		Snapshot string `json:"snapshot"`
+	}
+
 	// QuotaData is the data of QuotaChanged and QuotaRemoved: the limits that the
 	// scope has, or had. -1 is no limit, and one that is omitted is the default.
 	QuotaData struct {
@@ -209,16 +221,24 @@ type (
 		Direction string `json:"direction" doc:"upload or download."`
 	}
 
+	// SyncProgressedData is the data of SyncProgressed.
+	SyncProgressedData struct {
+		Direction        string `json:"direction" doc:"upload or download."`
+		TransferredBytes int64  `json:"transferred_bytes" doc:"Bytes sent to the sink, or received from it, so far."`
+	}
+
 	// SyncEndedData is the data of SyncCompleted and SyncFailed.
 	SyncEndedData struct {
-		Bytes         int64   `json:"bytes"`
+		Bytes         int64   `json:"bytes" doc:"Of the whole state."`
 		Direction     string  `json:"direction" doc:"upload or download."`
 		DurationMS    float64 `json:"duration_ms"`
 		Error         string  `json:"error,omitempty"`
-		Files         int     `json:"files"`
+		Files         int     `json:"files" doc:"Of the whole state, with directories and links."`
+		MovedBytes    int64   `json:"moved_bytes" doc:"Of the files that were read from the container, or written into it. The others were there already."`
+		MovedFiles    int     `json:"moved_files" doc:"How many files were read from the container, or written into it."`
 		Snapshot      string  `json:"snapshot"`
 		Unchanged     bool    `json:"unchanged"`
-		UploadedBytes int64   `json:"uploaded_bytes"`
+		UploadedBytes int64   `json:"uploaded_bytes" doc:"Bytes sent to the sink, or received from it."`
 	}
 
 	// AgentActivityChangedData is the data of AgentActivityChanged. It is untrusted.
@@ -258,6 +278,8 @@ var newData = map[Type]func() any{
 	QuotaRemoved: func() any { return new(QuotaData) },
 
 	SnapshotRestored: func() any { return new(SnapshotRestoredData) },
+	SnapshotImported: func() any { return new(SnapshotImportedData) },
+	SnapshotExported: func() any { return new(SnapshotExportedData) },
 
 	ClaimRequested:     nil,
 	ClaimActivated:     func() any { return new(ClaimActivatedData) },
@@ -291,9 +313,10 @@ var newData = map[Type]func() any{
 	DeliveryReplayed:  func() any { return new(DeliveryReplayedData) },
 	DeliveryDiscarded: func() any { return new(DeliveryData) },
 
-	SyncStarted:   func() any { return new(SyncStartedData) },
-	SyncCompleted: func() any { return new(SyncEndedData) },
-	SyncFailed:    func() any { return new(SyncEndedData) },
+	SyncStarted:    func() any { return new(SyncStartedData) },
+	SyncProgressed: func() any { return new(SyncProgressedData) },
+	SyncCompleted:  func() any { return new(SyncEndedData) },
+	SyncFailed:     func() any { return new(SyncEndedData) },
 
 	ExecStarted:      func() any { return new(ExecStartedData) },
 	ExecCompleted:    func() any { return new(ExecEndedData) },

@@ -172,7 +172,7 @@ func requestOf(ctx context.Context, o operation, c accessColumn, thing string) *
 	case "list-keys", "list-bindings", "list-quotas", "whoami":
 	case "can-i":
 		query = "?operation=claim&" + filter
-	case "list-snapshots":
+	case "list-snapshots", "verify-snapshot", "export-snapshot", "import-snapshot":
 		query = "?tenant=" + tenantOf[thing]
 	default:
 		if slices.Contains(filtered, o.id) {

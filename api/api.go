@@ -156,6 +156,7 @@ func (a *API) routes() {
 	a.portRoutes()
 	handle(a, op("list-snapshots", "GET /v1/workloads/{id}/snapshots", "List a tenant's snapshots"), a.listSnapshots)
 	handle(a, op("restore-snapshot", "POST /v1/workloads/{id}/snapshots/{snapshot}/restore", "Restore an older snapshot"), a.restore)
+	a.archiveRoutes()
 
 	handle(a, op("list-runs", "GET /v1/hook-runs", "List hook runs"), a.listRuns)
 	handle(a, op("get-run", "GET /v1/hook-runs/{id}", "Show all attempts of a hook run"), a.getRun)

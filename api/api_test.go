@@ -50,7 +50,7 @@ func newTestBackend() *apitest.Backend {
 	}
 	for _, id := range []string{"snap-2", "snap-1"} {
 		b.Snapshots = append(b.Snapshots, snapshot.Snapshot{
-			ID: id, Time: apitest.Time, Reason: "release", Parts: []snapshot.Part{{Object: "data/x", Size: 40, Files: 2, Bytes: 100}, {Size: 2, Files: 1, Bytes: 1}},
+			ID: id, Time: apitest.Time, Reason: "release", Parts: []snapshot.Part{{Stored: 40, New: 30, Files: 2, Bytes: 100}, {Stored: 2, Files: 1, Bytes: 1}},
 		})
 	}
 	b.Output = "hello from the box\n"
@@ -174,7 +174,7 @@ func TestRoutes(t *testing.T) {
 		{"POST /v1/claims/claim-alice/release", `{"discard":true}`, 200, `"released"`},
 		{"POST /v1/claims/claim-alice/sync", "", 200, `"snapshot":"snap-2"`},
 		{"GET /v1/workloads/web/snapshots?tenant=alice", "", 200, `"id":"snap-2","current":true`},
-		{"GET /v1/workloads/web/snapshots?tenant=alice", "", 200, `"files":3,"bytes":101,"stored_bytes":42`},
+		{"GET /v1/workloads/web/snapshots?tenant=alice", "", 200, `"files":3,"bytes":101,"stored_bytes":42,"new_bytes":30`},
 		{"POST /v1/workloads/web/snapshots/snap-1/restore", `{"tenant":"alice"}`, 200, `"restored_from":"snap-1"`},
 		{"GET /v1/hook-runs?limit=1", "", 200, `"next":"run-1"`},
 		{"GET /v1/hook-runs?point=post_create", "", 200, `run-2`},

@@ -298,7 +298,7 @@ func checkFilePath(r *http.Request) *Problem {
 // the mux, because the body of any other route is bounded.
 func (a *API) isFileUpload(r *http.Request) bool {
 	_, pattern := a.mux.Handler(r)
-	return pattern == "PUT /v1/claims/{id}"+filePattern
+	return pattern == "PUT /v1/claims/{id}"+filePattern || pattern == importRoute
 }
 
 // describeFiles describes the bodies and headers of files.

@@ -34,6 +34,9 @@ var descriptions = map[string]string{
 	"delete-file":       "A file, a link or an empty directory; with recursive=true also a directory with all that is in it.",
 	"list-snapshots":    "All kept snapshots, the current one first. The list is read from the sink.",
 	"restore-snapshot":  "Makes it the current one, under a new id: the tenant's next claim begins with it. The previous one stays in the list. The tenant must have no claim, because its release would upload its own state over this one.",
+	"verify-snapshot":   "Reads all of a snapshot, or all that are kept with the id all, and compares each object with its checksum. Damage is no error: the result lists it. The response is JSON lines: progress about once a second, and one with the result, or with an error, at the end. An error before the first line has its status.",
+	"export-snapshot":   "A tar in the pax format of a snapshot, or the current one with the id current. Names are those in the container without the first slash. What belongs to the container's user belongs to 0:0 in the tar, and holes are zeros. A response that fails is aborted, and its tar has no end.",
+	"import-snapshot":   "The body is a tar of any size up to the workload's limits, whose names are below the paths of its mappings; . and / at the beginning are ignored. It becomes the tenant's current snapshot: each mapping that uploads has what the tar has for it, and nothing else. Patterns apply, of entries with one name the last one counts, hard links become files, and devices and pipes are skipped. The tenant must have no claim. Nothing changes when the tar is refused or incomplete.",
 	"list-runs":         "One item for each attempt, oldest first. All attempts of one run are on one page, which may be a few items longer than its limit for that.",
 	"get-run":           "With the whole captured output.",
 	"events":            "A page of events after a sequence number. Its next is a number at the end of the log too: there is no more when it is the same as after. When retention has deleted requested events, oldest_seq is the oldest remaining event. With Accept: text/event-stream, or with Accept: application/x-ndjson or follow=true, the response is the stream of /v1/events/stream.",
@@ -185,6 +188,7 @@ func (a *API) describeBodies(doc *huma.OpenAPI) {
 
 	describeMemory(doc)
 	describeFiles(doc)
+	describeArchives(doc)
 	describeCommands(doc)
 
 	logs := doc.Paths["/v1/containers/{id}/logs"].Get.Responses["200"]

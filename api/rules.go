@@ -120,6 +120,9 @@ var rules = map[string]rule{
 
 	"list-snapshots":   {keepers, onNamed},
 	"restore-snapshot": {tenants, onNamed},
+	"verify-snapshot":  {tenants, onNamed},
+	"export-snapshot":  {tenants, onNamed},
+	"import-snapshot":  {tenants, onNamed},
 
 	"list-runs": {everyone, onList},
 	"get-run":   {everyone, onRun},

@@ -37,7 +37,8 @@ type Service struct {
 	EnvironmentKey []byte
 	log            *slog.Logger
 
-	calls calls // claims in progress on this server
+	calls    calls    // claims in progress on this server
+	archives archives // of this server
 
 	mu            sync.Mutex               // guards the fields below
 	subscribers   map[string]chan struct{} // by claim: closed by NotifyChanged

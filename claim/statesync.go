@@ -25,6 +25,9 @@ type StateSync struct {
 	sinks Sinks
 	rt    containers
 	log   *slog.Logger
+	// Transferred, if set, is called for each transfer that has ended. It is set
+	// before the first one, and must not block.
+	Transferred func(workload, direction string, t snapshot.Transfer, err error)
 
 	mu      sync.Mutex // guards the fields below
 	uploads map[string]*uploadOp
@@ -117,9 +120,12 @@ func (ss *StateSync) download(ctx context.Context, c Claim, w *workload.Workload
 	if err := ss.recordTransfer(ctx, c, activity.SyncStarted, "download", "for the claim", activity.SyncStartedData{Direction: "download"}, nil, nil); err != nil {
 		return c, snapshot.Transfer{}, err
 	}
+	progress := ss.recordProgress(ctx, c, "download")
 	t, err := sink.Download(ctx, ss.rt, snapshot.Destination{
 		Owner: snapshotOwner(c), Container: c.Container, Fence: c.ContainerFence, Holds: holds,
+		Progress: progress.update,
 	})
+	progress.stop()
 	c, err = ss.finishTransfer(ctx, c, "download", t, err)
 	return c, t, err
 }
@@ -160,7 +166,12 @@ func (ss *StateSync) Upload(ctx context.Context, c Claim, w *workload.Workload, 
 	if err != nil {
 		return c, snapshot.Transfer{}, err
 	}
-	t, err := ss.uploadWithRetry(ctx, sink, c, w, reason)
+	progress := ss.recordProgress(ctx, c, "upload")
+	t, err := ss.uploadWithRetry(ctx, sink, c, snapshot.Origin{
+		Owner: snapshotOwner(c), Revision: w.Revision, Claim: c.ID, Container: c.Container,
+		Fence: c.Fence, Reason: reason, Progress: progress.update,
+	})
+	progress.stop()
 	c, err = ss.finishTransfer(ctx, c, "upload", t, err)
 	return c, t, classifySyncError("upload", err)
 }
@@ -187,12 +198,9 @@ const pruneTimeout = time.Minute
 // maxUploadAttempts is how often an upload is tried on conflicts with another.
 const maxUploadAttempts = 3
 
-func (ss *StateSync) uploadWithRetry(ctx context.Context, sink *snapshot.Sink, c Claim, w *workload.Workload, reason string) (t snapshot.Transfer, err error) {
+func (ss *StateSync) uploadWithRetry(ctx context.Context, sink *snapshot.Sink, c Claim, o snapshot.Origin) (t snapshot.Transfer, err error) {
 	for range maxUploadAttempts {
-		t, err = sink.Upload(ctx, verifiedTrees{ss.rt, func() error { return ss.verifyUnchanged(ctx, c) }}, snapshot.Origin{
-			Owner: snapshotOwner(c), Revision: w.Revision, Claim: c.ID, Container: c.Container,
-			Fence: c.Fence, Reason: reason,
-		})
+		t, err = sink.Upload(ctx, verifiedTrees{ss.rt, func() error { return ss.verifyUnchanged(ctx, c) }}, o)
 		if !errors.Is(err, snapshot.ErrConflict) {
 			break
 		}
@@ -290,15 +298,19 @@ func asReadError(err error) error {
 func (ss *StateSync) finishTransfer(ctx context.Context, c Claim, direction string, t snapshot.Transfer, err error) (Claim, error) {
 	ctx = context.WithoutCancel(ctx)
 	data := activity.SyncEndedData{
-		Direction: direction, Snapshot: t.Snapshot.ID, Unchanged: t.Unchanged, Files: t.Files,
-		Bytes: t.Bytes, UploadedBytes: t.Sent, DurationMS: float64(t.Duration.Microseconds()) / 1000,
+		Direction: direction, Snapshot: t.Snapshot.ID, Unchanged: t.Unchanged, Files: t.Files, Bytes: t.Bytes,
+		MovedFiles: t.MovedFiles, MovedBytes: t.MovedBytes,
+		UploadedBytes: t.Sent, DurationMS: float64(t.Duration.Microseconds()) / 1000,
+	}
+	if ss.Transferred != nil {
+		ss.Transferred(c.Workload, direction, t, err)
 	}
 	if err != nil {
 		data.Error = err.Error()
 		return c, errors.Join(err, ss.recordTransfer(ctx, c, activity.SyncFailed, direction, err.Error(), data, nil, nil))
 	}
 	now := time.Now().UTC()
-	summary := fmt.Sprintf("%d files, %d bytes", t.Files, t.Bytes)
+	summary := fmt.Sprintf("%d files, %d bytes, of which %d files, %d bytes moved", t.Files, t.Bytes, t.MovedFiles, t.MovedBytes)
 	if t.Unchanged {
 		summary = "unchanged"
 	}
@@ -326,6 +338,17 @@ func (ss *StateSync) recordTransfer(ctx context.Context, c Claim, eventType acti
 	return nil
 }
 
+// recordProgress begins to record the progress of a transfer. The caller stops it.
+func (ss *StateSync) recordProgress(ctx context.Context, c Claim, direction string) *transferProgress {
+	return startProgress(func(transferred int64) {
+		data := activity.SyncProgressedData{Direction: direction, TransferredBytes: transferred}
+		detail := fmt.Sprintf("%d bytes transferred", transferred)
+		if err := ss.recordTransfer(ctx, c, activity.SyncProgressed, direction, detail, data, nil, nil); err != nil && ctx.Err() == nil {
+			ss.log.Info("progress of a transfer was not recorded", "claim", c.ID, "error", err)
+		}
+	})
+}
+
 var transferStatusText = map[activity.Type]string{
-	activity.SyncStarted: "started: ", activity.SyncCompleted: "completed: ", activity.SyncFailed: "failed: ",
+	activity.SyncStarted: "started: ", activity.SyncProgressed: "in progress: ", activity.SyncCompleted: "completed: ", activity.SyncFailed: "failed: ",
 }

@@ -68,6 +68,7 @@ const (
 	EventDeliveryReplayed    EventType = "delivery.replayed"
 	EventDeliveryDiscarded   EventType = "delivery.discarded"
 	EventSyncStarted         EventType = "sync.started"
+	EventSyncProgressed      EventType = "sync.progressed"
 	EventSyncCompleted       EventType = "sync.completed"
 	EventSyncFailed          EventType = "sync.failed"
 	EventExecStarted         EventType = "exec.started"
@@ -82,6 +83,8 @@ const (
 	EventQuotaRemoved EventType = "quota.removed"
 
 	EventSnapshotRestored EventType = "snapshot.restored" // a tenant's older state is its current one again
+	EventSnapshotImported EventType = "snapshot.imported" // a tenant's current state is that of a tar
+	EventSnapshotExported EventType = "snapshot.exported" // a tar of a tenant's state is being sent
 
 	EventAccessDenied EventType = "access.denied"
 

@@ -229,12 +229,14 @@ type Synced struct {
 
 // Transfer is what taking a snapshot moved.
 type Transfer struct {
-	Snapshot  string  `json:"snapshot"`       // the current one
-	Unchanged bool    `json:"unchanged"`      // the current snapshot had everything already
-	Files     int     `json:"files"`          // files, directories and links that were read
-	Bytes     int64   `json:"bytes"`          // their size
-	Sent      int64   `json:"uploaded_bytes"` // bytes that went to the sink
-	Duration  float64 `json:"duration_ms"`
+	Snapshot   string  `json:"snapshot"`       // the current one
+	Unchanged  bool    `json:"unchanged"`      // the current snapshot had everything already
+	Files      int     `json:"files"`          // files, directories and links of the state
+	Bytes      int64   `json:"bytes"`          // their size
+	MovedFiles int     `json:"moved_files"`    // files that were read; the others had not changed
+	MovedBytes int64   `json:"moved_bytes"`    // their size
+	Sent       int64   `json:"uploaded_bytes"` // bytes that went to the sink
+	Duration   float64 `json:"duration_ms"`
 }
 
 // Snapshot is a snapshot of a tenant's state.
@@ -242,13 +244,14 @@ type Snapshot struct {
 	ID           string    `json:"id"`
 	Current      bool      `json:"current"` // the tenant's next claim begins with it
 	Time         time.Time `json:"time"`
-	Reason       string    `json:"reason,omitempty"`        // why it was taken: release, interval, request or restored
+	Reason       string    `json:"reason,omitempty"`        // why it was taken: release, interval, request, restored or import
 	RestoredFrom string    `json:"restored_from,omitempty"` // the older snapshot that it is a copy of
 	Revision     string    `json:"revision,omitempty"`      // of the workload
 	Claim        string    `json:"claim,omitempty"`         // whose container it was taken from
 	Files        int       `json:"files"`
 	Bytes        int64     `json:"bytes"`
-	Stored       int64     `json:"stored_bytes"` // what it takes in the sink
+	Stored       int64     `json:"stored_bytes"` // what it needs in the sink, with what it shares with others
+	New          int64     `json:"new_bytes"`    // what its upload has stored
 }
 
 // Report is what the server's doctor found.

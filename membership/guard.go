@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/tree"
 )
 
 // Guard returns a runtime that changes nothing unless this server holds its
@@ -46,6 +47,14 @@ func (g guarded) Destroy(ctx context.Context, id string) error {
 
 func (g guarded) CopyIn(ctx context.Context, id, dir string, fence int64, tar io.Reader) error {
 	return g.held(func() error { return g.Runtime.CopyIn(ctx, id, dir, fence, tar) })
+}
+
+func (g guarded) FillTree(ctx context.Context, id, dir string, fence int64, stamped func([]tree.Stamp)) (w tree.Writer, err error) {
+	err = g.held(func() error {
+		w, err = g.Runtime.FillTree(ctx, id, dir, fence, stamped)
+		return err
+	})
+	return w, err
 }
 
 func (g guarded) RecordBaseline(ctx context.Context, id string, fence int64) error {

@@ -165,7 +165,7 @@ type Execer interface {
 	WaitResult(ctx context.Context, id string, cmd Command) (Result, error)
 }
 
-// Files copies files in and out, as tar streams and as trees.
+// Files copies files in and out, file by file or as tar streams.
 type Files interface {
 	tree.Trees
 	// CopyIn unpacks the tar stream into dir, an existing directory of the

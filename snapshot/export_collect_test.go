@@ -3,6 +3,7 @@ package snapshot
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -228,4 +229,45 @@ func (s *Sink) StoreReferences(ctx context.Context, o Owner, ids []string) error
 	}
 	snap := Snapshot{ID: newID(), Parts: []Part{{SinkPath: "state", Index: locationOf(ref, size), Files: root.Files, Bytes: root.Bytes}}}
 	return s.commit(ctx, dir, h, h.withSnapshot(snap, s.sync.Keep))
+}
+
+// RoundTrip encodes a manifest and decodes it again.
+func RoundTrip(h Manifest) (Manifest, error) {
+	data, err := json.Marshal(h)
+	if err != nil {
+		return manifest{}, err
+	}
+	return decodeManifest(data, h.Generation)
+}
+
+// CheckReference checks the reference of a location.
+func CheckReference(l Location) error {
+	_, err := l.ref()
+	return err
+}
+
+// WriteSeen stores a seen list.
+func WriteSeen(ctx context.Context, b Bucket, key string, stamps []tree.Stamp) error {
+	w, err := newSeenWriter(ctx, b, key)
+	if err != nil {
+		return err
+	}
+	for _, s := range stamps {
+		if err := w.add(s); err != nil {
+			w.abort()
+			return err
+		}
+	}
+	return w.finish()
+}
+
+// ReadSeen reads n stamps of a seen list.
+func ReadSeen(ctx context.Context, b Bucket, key string, n int) []tree.Stamp {
+	r := openSeen(ctx, b, key)
+	defer r.close()
+	stamps := make([]tree.Stamp, n)
+	for i := range stamps {
+		stamps[i] = r.next()
+	}
+	return stamps
 }

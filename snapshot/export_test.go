@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/snapshot/statekey"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -19,6 +20,12 @@ func (s *Sinks) OpenCount() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.open)
+}
+
+// KeysOf returns the keys of a sink.
+func KeysOf(s *Sink) *statekey.Keys {
+	keys, _ := s.keys.(packKeys)
+	return keys.Keys
 }
 
 // PeekSize is how much an upload may store without memory from the quota.

@@ -16,9 +16,20 @@ import (
 )
 
 // manifestVersion is the version of the manifest's format. A manifest of another
-// version is refused: a server that does not understand it must neither replace
-// it nor take it for no state.
+// version is refused, because a server that does not understand it must not
+// replace it, nor take it for no state.
 const manifestVersion = 2
+
+// checkVersion checks the version of a manifest.
+func checkVersion(version int, key string) error {
+	switch {
+	case version == manifestVersion:
+		return nil
+	case version < 1:
+		return fmt.Errorf("%w: %s has version %d, which no Hostler writes: restore the object from a backup of the bucket", ErrCorrupt, key, version)
+	}
+	return fmt.Errorf("%w: %s has version %d, and this server knows only version %d: use a Hostler that knows the former", ErrFormat, key, version, manifestVersion)
+}
 
 // maxManifestSize bounds the size of a manifest that is read: far above that of
 // the maximum of keep.
@@ -152,8 +163,8 @@ func decodeManifest(data []byte, generation int64) (manifest, error) {
 	if err := json.Unmarshal(data, &v); err != nil {
 		return manifest{}, fmt.Errorf("%w: the list of snapshots %d: %w", ErrCorrupt, generation, err)
 	}
-	if v.Version != manifestVersion {
-		return manifest{}, fmt.Errorf("the list of snapshots has version %d, and this server reads version %d", v.Version, manifestVersion)
+	if err := checkVersion(v.Version, fmt.Sprintf("the list of snapshots %d", generation)); err != nil {
+		return manifest{}, err
 	}
 	var h manifest
 	if err := json.Unmarshal(data, &h); err != nil {
@@ -165,8 +176,20 @@ func decodeManifest(data []byte, generation int64) (manifest, error) {
 	if h.Salt == (salt{}) {
 		return manifest{}, fmt.Errorf("%w: the list of snapshots %d has no salt", ErrCorrupt, generation)
 	}
+	for _, s := range h.Snapshots {
+		for _, p := range s.Parts {
+			for _, n := range []int64{int64(p.Files), p.Bytes, p.Stored, p.New, int64(p.Skipped), p.Index.PackSize} {
+				if n < 0 || n > maxNumber {
+					return manifest{}, fmt.Errorf("%w: the list of snapshots %d has the number %d", ErrCorrupt, generation, n)
+				}
+			}
+		}
+	}
 	return h, nil
 }
+
+// maxNumber bounds the numbers of a part, so that sums of them do not overflow.
+const maxNumber = 1 << 50
 
 // commit makes next the current manifest, in place of previous. It is the one
 // step that changes the state. ErrConflict indicates that previous is no longer

@@ -97,12 +97,15 @@ func TestKeepAndRestore(t *testing.T) {
 	list, err := h.sink.List(t.Context(), h.owner)
 	require.NoError(t, err)
 	require.Len(t, list, 3)
+	require.Len(t, h.objects("heads/"), 1)
+	require.Len(t, h.marks(), 3, "the packs of the others, for the grace")
 
 	back, err := h.sink.Restore(t.Context(), h.owner, list[2].ID)
 	require.NoError(t, err)
 	require.Equal(t, list[2].ID, back.RestoredFrom)
 	require.NotEqual(t, list[2].ID, back.ID)
 	require.Equal(t, "3", h.kept()["f"])
+	require.Len(t, h.marks(), 3)
 
 	now, err := h.sink.List(t.Context(), h.owner)
 	require.NoError(t, err)
@@ -119,6 +122,7 @@ func TestKeepAndRestore(t *testing.T) {
 	_, err = h.sink.Prune(t.Context(), h.owner)
 	require.NoError(t, err)
 	require.Equal(t, "3", h.kept()["f"])
+	require.Len(t, h.marks(), 5)
 }
 
 // Of two concurrent truncations of the list to different lengths one wins, and

@@ -2,15 +2,15 @@ package snapshot
 
 import (
 	"context"
+	"crypto/cipher"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"io"
 
 	"github.com/google/uuid"
 
 	"github.com/hostler/hostler/snapshot/index"
 	"github.com/hostler/hostler/snapshot/pack"
+	"github.com/hostler/hostler/snapshot/statekey"
 )
 
 // packsDir has an owner's packs.
@@ -27,6 +27,23 @@ type repository struct {
 // given.
 func (s *Sink) repository(dir string, h manifest) repository {
 	return repository{bucket: s.bucket, dir: dir, format: &pack.Format{Salt: h.Salt, Keys: s.keys}}
+}
+
+// packKeysOf returns keys as package pack takes them, nil for none.
+func packKeysOf(keys *statekey.Keys) pack.Keys {
+	if keys == nil {
+		return nil
+	}
+	return packKeys{keys}
+}
+
+// packKeys are keys whose ids are plain bytes.
+type packKeys struct{ *statekey.Keys }
+
+func (k packKeys) Current() [8]byte { return k.Keys.Current() }
+
+func (k packKeys) Pack(key [8]byte, id [16]byte) (cipher.AEAD, error) {
+	return k.Keys.Pack(statekey.ID(key), id)
 }
 
 // reader returns a reader of the owner's packs. The caller closes it.
@@ -57,7 +74,7 @@ func (r repository) openPart(ctx context.Context, from *pack.Reader, p Part) (*i
 
 // storedError marks damage of stored objects as such.
 func storedError(err error) error {
-	if errors.Is(err, pack.ErrDamaged) || errors.Is(err, ErrNoObject) || errors.Is(err, io.ErrUnexpectedEOF) {
+	if isDamage(err) {
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	return err

@@ -19,8 +19,9 @@ type Sink struct {
 	bucket Bucket
 	sync   *workload.Sync
 	quota  *memoryQuota
-	keys   pack.Keys // of packs; nil for none
-	wide   wideDownloads
+	// keys encrypt what is stored; nil for no encryption.
+	keys pack.Keys
+	wide wideDownloads
 }
 
 // New returns the sink of a workload's sync on an open bucket. Sinks opens the

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/hostler/hostler/snapshot/statekey"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -33,6 +34,10 @@ var ErrPathNotAllowed = errors.New("the server does not allow this directory for
 // Sinks opens the sinks of workloads, and each bucket once. It is safe for
 // concurrent use.
 type Sinks struct {
+	// Keys encrypt the state of all of them; nil for no encryption. It is set
+	// before the first Open.
+	Keys *statekey.Keys
+
 	policy     PathPolicy
 	openBucket OpenBucket
 	quota      *memoryQuota // of the uploads of all of them
@@ -75,7 +80,7 @@ func (s *Sinks) Open(ctx context.Context, sync *workload.Sync) (*Sink, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the %s sink: %w", sync.Sink.Type, err)
 	}
-	return &Sink{bucket: bucket, sync: sync, quota: s.quota, wide: s.wide}, nil
+	return &Sink{bucket: bucket, sync: sync, quota: s.quota, keys: packKeysOf(s.Keys), wide: s.wide}, nil
 }
 
 // Close closes all buckets.

@@ -20,6 +20,9 @@ var (
 	ErrTooLarge = errors.New("the state is too large")
 	// ErrCorrupt indicates that an object in the sink is not what was stored.
 	ErrCorrupt = errors.New("the snapshot is damaged")
+	// ErrFormat indicates that the state has a format which this server does not
+	// know. Nothing of it was changed.
+	ErrFormat = errors.New("the state has an unknown format")
 	// ErrNoSnapshot indicates that there is no such snapshot.
 	ErrNoSnapshot = errors.New("no such snapshot")
 	// ErrInvalidOwner indicates that the name of a tenant or workload is

@@ -36,7 +36,7 @@ var withCommands = []activity.Type{
 	activity.WaitRequested, activity.WaitStarted, activity.WaitSignalReceived, activity.WaitSignalled,
 	activity.WaitExpired, activity.WaitExtended, activity.WaitRetried, activity.WaitTimedOut, activity.WaitEscalated, activity.WaitAborted,
 	activity.HookStarted, activity.HookCompleted, activity.HookFailed, activity.HookSkipped, activity.HookWarning,
-	activity.SyncStarted, activity.SyncCompleted, activity.SyncFailed, activity.AgentActivityChanged,
+	activity.SyncStarted, activity.SyncProgressed, activity.SyncCompleted, activity.SyncFailed, activity.AgentActivityChanged,
 	activity.ExecStarted, activity.ExecCompleted, activity.ExecFailed,
 	activity.FileRead, activity.FileWritten, activity.FileRemoved, activity.RequestCompleted,
 }

@@ -46,6 +46,8 @@ type Backend struct {
 	Output     string
 	TTL        time.Duration       // of idle claims
 	Snapshots  []snapshot.Snapshot // of every tenant, the current one first
+	Verified   snapshot.Verification
+	Archive    []byte // the tar of every snapshot
 	Report     doctor.Report
 	Keys       []credential.Key
 	Bindings   []credential.Binding

@@ -74,8 +74,14 @@ func (l *nameList) add(name []byte, limit int) {
 		return
 	}
 	l.sort()
-	l.refs = l.refs[:max(1, len(l.refs)/4*3)]
-	last := len(l.refs) - 1
+	last, size := 0, 0
+	for i, r := range l.refs {
+		if size += int(r.size) + refSize; size > limit/4*3 {
+			break
+		}
+		last = i
+	}
+	l.refs = l.refs[:last+1]
 	kept := l.refs[last]
 	// The bytes move to the front in the order of their offsets.
 	slices.SortFunc(l.refs, func(a, b nameRef) int { return cmp.Compare(a.offset, b.offset) })

@@ -116,12 +116,28 @@ func (s *stamper) settle(fd int) bool {
 	if !s.live {
 		return true
 	}
-	if !isMapped(fd, math.MaxInt64, fiemapSync) {
+	settled := make(chan bool, 1)
+	go func() { // ends when the kernel has written the file back
+		ok := isMapped(fd, math.MaxInt64, fiemapSync)
+		if ok {
+			_, err := unix.Seek(fd, 0, unix.SEEK_DATA)
+			ok = err == nil || errors.Is(err, unix.ENXIO) // it has no data
+		}
+		settled <- ok
+	}()
+	timer := time.NewTimer(settleTimeout)
+	defer timer.Stop()
+	select {
+	case ok := <-settled:
+		return ok
+	case <-timer.C:
 		return false
 	}
-	_, err := unix.Seek(fd, 0, unix.SEEK_DATA)
-	return err == nil || errors.Is(err, unix.ENXIO) // it has no data
 }
+
+// settleTimeout bounds how long nothing is sent while a file is written back. The
+// server waits longer.
+const settleTimeout = 45 * time.Second
 
 // opened returns the stamp of an open file with its state, which was read after now
 // and after settle.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"os"
@@ -152,11 +153,9 @@ func newWriteTest(t testing.TB, dir string) *writeTest {
 func (w *writeTest) close() error {
 	endErr := w.End()
 	w.toProgram.Close()
-	if err := <-w.done; err != nil {
-		return err
+	err, receiveErr := <-w.done, <-w.received
+	if err == nil && !errors.Is(receiveErr, io.EOF) {
+		err = receiveErr
 	}
-	if err := <-w.received; !errors.Is(err, io.EOF) {
-		return err
-	}
-	return endErr
+	return cmp.Or(err, endErr)
 }

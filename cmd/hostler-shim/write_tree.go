@@ -76,9 +76,10 @@ func (w *treeWriter) run(from io.Reader, to io.Writer) error {
 	return w.in.End()
 }
 
-// asBadTree is asBadArchive for a tree.
+// asBadTree is asBadArchive for a tree. A directory that disappears while it is
+// written is the tenant's doing, as an entry is that appears again and again.
 func asBadTree(name string, err error) error {
-	if errors.Is(err, tree.ErrMalformed) || errors.Is(err, unix.EFBIG) || errors.Is(err, unix.EEXIST) {
+	if errors.Is(err, tree.ErrMalformed) || isVanished(err) || errors.Is(err, unix.EFBIG) || errors.Is(err, unix.EEXIST) {
 		return badArchive("%.200q: %s", name, err)
 	}
 	return asBadArchive(name, err)

@@ -33,7 +33,7 @@ environment and lifetime stay, and a parameter with another value is an error.`,
 			if err != nil {
 				return err
 			}
-			stop := startSpinner(cmd.ErrOrStderr(), "waiting for a container of "+args[0])
+			stop := startTransferProgress(ctx, cmd, c, "waiting for a container of "+args[0], client.EventFilter{Workload: args[0], Tenant: tenant})
 			got, created, err := c.ClaimWith(ctx, args[0], tenant, o)
 			stop()
 			if tenant == "" && isInvalid(err, "body.tenant") {
@@ -112,7 +112,7 @@ changed since the last snapshot. List such claims with
 			if err != nil {
 				return err
 			}
-			stop := startSpinner(cmd.ErrOrStderr(), "releasing "+id)
+			stop := startTransferProgress(ctx, cmd, c, "releasing "+id, client.EventFilter{Claim: id})
 			got, err := c.Release(ctx, id, discard)
 			stop()
 			if err != nil {

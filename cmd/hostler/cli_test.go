@@ -73,7 +73,7 @@ func serveTestBackend(t *testing.T) *apitest.Backend {
 	})
 	for _, id := range []string{"snap-2", "snap-1"} {
 		b.Snapshots = append(b.Snapshots, snapshot.Snapshot{
-			ID: id, Time: apitest.Time, Reason: "release", Parts: []snapshot.Part{{Size: 42, Files: 3, Bytes: 100}},
+			ID: id, Time: apitest.Time, Reason: "release", Parts: []snapshot.Part{{Stored: 42, New: 7, Files: 3, Bytes: 100}},
 		})
 	}
 	b.Values["claim-alice claim"] = map[string]memory.Value{"plan/a": {

@@ -54,6 +54,7 @@ type serveConfig struct {
 	// Where tenants' state may be kept, and the secrets for it.
 	stateDir       string
 	stateDirs      []string
+	stateKeyFile   string
 	credentialsDir string
 	profilesDir    string
 
@@ -123,6 +124,7 @@ func (c *serveConfig) flags(f *pflag.FlagSet) {
 	f.DurationVar(&c.maxWaitTimeout, "max-wait-timeout", wait.DefaultMaxTimeout, "the greatest timeout of a wait of a tenant's program")
 	f.StringVar(&c.stateDir, "state-dir", "", "directory of tenants' state, for sinks of type file that name none (default with sqlite: state in the data directory)")
 	f.StringSliceVar(&c.stateDirs, "state-dirs", nil, "directories that sinks of type file may name")
+	f.StringVar(&c.stateKeyFile, "state-key-file", "", "file with the keys that tenants' state is encrypted with, each a line of 32 bytes in base64: the first encrypts, all decrypt; read at the start")
 	f.StringVar(&c.profilesDir, "seccomp-profiles", "", "directory of the seccomp profiles, each a file NAME.json, that workloads may name on Docker")
 	f.StringVar(&c.credentialsDir, "credentials-dir", "", "directory of the files that sinks' credentials and hooks' secrets may name")
 	f.StringSliceVar(&c.hooksAllow, "hooks-allow", nil, "hosts, addresses and CIDRs that requests of hooks may be sent to, in addition to global and private addresses")

@@ -25,6 +25,7 @@ const (
 	exitTimedOut    = 8
 	exitAborted     = 9
 	exitCancelled   = 10
+	exitDamaged     = 11
 	exitInterrupted = 130
 )
 
@@ -40,6 +41,7 @@ const exitHelp = `Exit status:
   8    a wait timed out
   9    a wait was aborted after its deadline
   10   a wait was canceled, because its claim ended
+  11   hostler snapshots verify: a snapshot is damaged
   124  hostler exec: the command has reached its timeout; other codes are the command's
   130  interrupted`
 

@@ -27,14 +27,15 @@ and --tenant. The container keeps running. The workload must allow it
 			if err != nil {
 				return err
 			}
-			stop := startSpinner(cmd.ErrOrStderr(), "taking a snapshot of "+id)
+			stop := startTransferProgress(ctx, cmd, c, "taking a snapshot of "+id, client.EventFilter{Claim: id})
 			got, err := c.Sync(ctx, id)
 			stop()
 			if err != nil {
 				return err
 			}
 			return r.printResult(cmd.OutOrStdout(), got, func(w io.Writer) error {
-				what := fmt.Sprintf("%d bytes uploaded in %.0f ms", got.Transfer.Sent, got.Transfer.Duration)
+				t := got.Transfer
+				what := fmt.Sprintf("%d files, %d bytes read, %d bytes uploaded in %.0f ms", t.MovedFiles, t.MovedBytes, t.Sent, t.Duration)
 				if got.Transfer.Unchanged {
 					what = "unchanged"
 				}
@@ -69,9 +70,11 @@ func newSnapshotsCmd() *cobra.Command {
 	var o ownerFlags
 	cmd := &cobra.Command{
 		Use:   "snapshots --workload WORKLOAD --tenant TENANT",
-		Short: "Show a tenant's snapshots, or restore one",
+		Short: "Show a tenant's snapshots, or restore, verify, export or import one",
 		Long: `Show the stored snapshots of a tenant's state, newest first. The tenant's next
-claim starts with the current one, which is marked with a star.`,
+claim starts with the current one, which is marked with a star. BYTES is the size
+of its files; STORED what it needs in the sink, compressed, with what it shares
+with other snapshots; NEW what its upload has stored.`,
 		Example: "  hostler snapshots --workload greeter --tenant alice",
 		Args:    cobra.NoArgs,
 		RunE: r.wrapErrors(func(ctx context.Context, cmd *cobra.Command, c *client.Client, _ []string) error {
@@ -87,20 +90,20 @@ claim starts with the current one, which is marked with a star.`,
 				for i, s := range all {
 					rows[i] = snapshotRow(s)
 				}
-				return writeTable(w, "SNAPSHOT CURRENT TAKEN REASON FILES BYTES STORED RESTORED_FROM", rows)
+				return writeTable(w, "SNAPSHOT CURRENT TAKEN REASON FILES BYTES STORED NEW RESTORED_FROM", rows)
 			})
 		}),
 	}
 	o.flags(cmd)
 	r.flags(cmd)
-	cmd.AddCommand(newRestoreCmd())
+	cmd.AddCommand(newRestoreCmd(), newVerifyCmd(), newExportCmd(), newImportCmd())
 	return cmd
 }
 
 func snapshotRow(s client.Snapshot) []string {
 	return []string{
 		s.ID, map[bool]string{true: "*"}[s.Current], timestamp(s.Time), s.Reason, strconv.Itoa(s.Files),
-		strconv.FormatInt(s.Bytes, 10), strconv.FormatInt(s.Stored, 10), s.RestoredFrom,
+		strconv.FormatInt(s.Bytes, 10), strconv.FormatInt(s.Stored, 10), strconv.FormatInt(s.New, 10), s.RestoredFrom,
 	}
 }
 

@@ -98,6 +98,10 @@ func wire(ctx context.Context, c serveConfig, log *slog.Logger) (*server, error)
 
 // wireServices is wire without the domain of ports and the credentials.
 func wireServices(ctx context.Context, c serveConfig, log *slog.Logger) (*server, identity, error) {
+	stateKeys, err := c.stateKeys(log)
+	if err != nil {
+		return nil, identity{}, err
+	}
 	if err := os.MkdirAll(c.data, 0o700); err != nil {
 		return nil, identity{}, fmt.Errorf("create the data directory: %w", err)
 	}
@@ -130,6 +134,7 @@ func wireServices(ctx context.Context, c serveConfig, log *slog.Logger) (*server
 		return nil, identity{}, errors.Join(err, rt.Close(), db.Close())
 	}
 	sinks := snapshot.NewSinks(c.pathPolicy(db.IsShared()), cloud.Open)
+	sinks.Keys = stateKeys
 	if !db.IsShared() {
 		return assemble(db, rt, sinks, requests, seal.New(c.credentialsDir), c.maxWaitTimeout, log), id, nil
 	}
@@ -235,6 +240,7 @@ func assemble(db *store.DB, rt backend, sinks *snapshot.Sinks, requests *request
 	}, requests)
 	s.memory = memory.New(db, log)
 	s.uses = s.metrics.newRecorder(db, rt, log)
+	s.claims.StateSync.Transferred = s.metrics.newTransferCounter()
 	s.access = access.New(access.Options{
 		Claims: claimRecords{db, s.claims}, Workloads: s.pools.Catalog, Runtime: rt, Uses: s.uses, Log: log,
 		Gates: s.gates(actions, hookRunner),

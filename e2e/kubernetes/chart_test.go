@@ -41,6 +41,7 @@ topologySpreadConstraints: [{ maxSkew: 1, topologyKey: zone, whenUnsatisfiable: 
 tolerations: [{ operator: Exists }]
 extraEnv: [{ name: AWS_REGION, value: eu-central-1 }]
 credentials: { existingSecret: credentials, items: [{ key: registry-token, path: registry/token }] }
+stateKeys: { existingSecret: state-keys, key: current }
 hooks:
   allow: [10.1.0.0/16, vault.internal]
   deny: ["*.corp.example"]
@@ -100,6 +101,8 @@ func TestRefusedValues(t *testing.T) {
 		"hooks: { allowed: [] }":                                      "allowed",
 		"hooks: { secrets: { allow: { 'a-b': x } } }":                 "a-b",
 		"credentials: { items: [{ key: a }] }":                        "path",
+		"stateKeys: { file: a }":                                      "file",
+		"stateKeys: { existingSecret: A_b }":                          "/stateKeys/existingSecret",
 		"apiKeys: { key: mine }":                                      "Secret of your own",
 		"tls: { cert: a }":                                            "cert",
 		"tls: { clientCA: { existingSecret: a } }":                    "it needs tls.existingSecret",
@@ -176,6 +179,24 @@ func TestHookValues(t *testing.T) {
 		"secretName": "credentials", "defaultMode": float64(0o440), "items": []any{object{"key": "registry-token", "path": "registry/token"}}}})
 	require.Contains(t, lookup(t, spec, "containers", 0, "volumeMounts"),
 		object{"name": "credentials", "mountPath": "/etc/hostler/credentials", "readOnly": true})
+}
+
+// A Secret with state keys is the server's file of them, which only its group can
+// read; without one the server has none.
+func TestStateKeyValues(t *testing.T) {
+	t.Parallel()
+	text, err := render(t, "")
+	require.NoError(t, err)
+	require.NotContains(t, text, "STATE_KEY")
+	require.NotContains(t, text, "state-keys")
+	text, err = render(t, validValues["several"])
+	require.NoError(t, err)
+	spec := lookup(t, findKind(t, objects(t, text), "Deployment"), "spec", "template", "spec")
+	require.Contains(t, lookup(t, spec, "containers", 0, "env"), object{"name": "HOSTLER_STATE_KEY_FILE", "value": "/etc/hostler/state-keys/keys"})
+	require.Contains(t, lookup(t, spec, "volumes"), object{"name": "state-keys", "secret": object{
+		"secretName": "state-keys", "defaultMode": float64(0o440), "items": []any{object{"key": "current", "path": "keys"}}}})
+	require.Contains(t, lookup(t, spec, "containers", 0, "volumeMounts"),
+		object{"name": "state-keys", "mountPath": "/etc/hostler/state-keys", "readOnly": true})
 }
 
 // deploy/manifests is the rendered chart, for users without Helm. Run with

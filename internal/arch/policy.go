@@ -25,9 +25,10 @@ var layers = []layer{
 	{"internal/workqueue", []string{"internal/backoff"}},
 	{"internal/dispatch", []string{"activity", "internal/flow"}},
 	{"internal/arch", nil},
-	{"membership", []string{"runtime", "internal/flow"}},
+	{"membership", []string{"runtime", "runtime/tree", "internal/flow"}},
 
 	// What runs containers. Backends know the contract and the shim.
+	{"runtime/tree", nil},
 	{"runtime/shim", []string{"runtime", "runtime/tree", "internal/backoff"}},
 	{"runtime/shim/proctree", nil},
 	{"runtime/shim/backend", []string{"runtime", "runtime/shim", "runtime/tree"}},
@@ -50,7 +51,8 @@ var layers = []layer{
 	{"hooks/builtin", []string{"hooks", "hooks/lint", "hooks/runner"}},
 	{"hooks/dryrun", []string{"activity", "hooks", "hooks/request", "hooks/runner", "hooks/variables", "workload"}},
 	{"workload", []string{"activity", "runtime", "hooks", "hooks/variables", "hooks/lint", "internal/regular"}},
-	{"snapshot", []string{"runtime", "runtime/tree", "snapshot/pack", "snapshot/index", "workload", "internal/flow", "internal/regular"}},
+	{"snapshot", []string{"runtime", "runtime/tree", "snapshot/pack", "snapshot/index", "snapshot/statekey", "workload", "internal/flow", "internal/regular"}},
+	{"snapshot/statekey", []string{"internal/regular"}},
 	{"snapshot/pack", nil},
 	{"snapshot/index", []string{"runtime/tree", "snapshot/pack"}},
 	{"snapshot/cloud", []string{"snapshot", "workload"}},

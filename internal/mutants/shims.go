@@ -3,7 +3,7 @@ package main
 import "slices"
 
 // shims are mutations of cmd/hostler-shim and runtime/shim.
-var shims = slices.Concat(stateFields, shimFiles, shimReuse, channels, dockers, commands)
+var shims = slices.Concat(stateFields, shimFiles, shimReuse, shimTrees, channels, dockers, commands)
 
 // stateFields each omit one field of a file's state.
 var stateFields = []mutation{

@@ -25,7 +25,13 @@ const (
 // host and port. The test's package must be directly below the module's root.
 func Start(tb testing.TB) string {
 	tb.Helper()
-	home := tb.TempDir()
+	return StartIn(tb, tb.TempDir())
+}
+
+// StartIn is Start for a server that keeps the bucket's objects as files below
+// s3/bucket of a directory.
+func StartIn(tb testing.TB, home string) string {
+	tb.Helper()
 	buckets := filepath.Join(home, "s3") // one directory per bucket
 	require.NoError(tb, os.MkdirAll(filepath.Join(buckets, Bucket), 0o700))
 	return servertest.Start(tb, servertest.Server{

@@ -50,8 +50,6 @@ func dirOf(t *testing.T) string {
 // sub returns the path of something in the directory of a case.
 func sub(t *testing.T, name string) string { return path.Join("/data", dirOf(t), name) }
 
-func (c *container) trees() tree.Trees { return c.rt.(tree.Trees) }
-
 // treeTime is the modification time of what the cases write.
 var treeTime = time.Unix(1700000000, 123456789)
 
@@ -130,7 +128,7 @@ func (c *container) fillAll(t *testing.T, dir string, items ...treeItem) ([]tree
 	t.Helper()
 	slices.SortStableFunc(items, func(a, b treeItem) int { return tree.Compare(a.Path, b.Path) })
 	var log stampLog
-	w, err := c.trees().FillTree(t.Context(), c.id, dir, 0, log.add)
+	w, err := c.rt.FillTree(t.Context(), c.id, dir, 0, log.add)
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +163,7 @@ func (c *container) fill(t *testing.T, dir string, items ...treeItem) map[string
 // scanTree opens a scan, which is closed when the test ends.
 func (c *container) scanTree(t *testing.T, dir string) tree.Scan {
 	t.Helper()
-	scan, err := c.trees().ScanTree(t.Context(), c.id, dir, tree.ScanOptions{Live: true})
+	scan, err := c.rt.ScanTree(t.Context(), c.id, dir, tree.ScanOptions{Live: true})
 	require.NoError(t, err, "ScanTree")
 	t.Cleanup(func() { _ = scan.Close() })
 	return scan

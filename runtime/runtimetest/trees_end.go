@@ -14,13 +14,46 @@ import (
 	"github.com/hostler/hostler/runtime/tree"
 )
 
-// treeEndCases are scans and writers that end early. Each has containers of its own.
+// treeEndCases are scans and writers that end early, and others that need containers
+// of their own.
 var treeEndCases = []testCase{
+	{"owners", treeOwners},
 	{"stopped container", treeOfStopped},
 	{"canceled scan", scanCanceled},
 	{"canceled writer", fillCanceled},
 	{"container exits in a scan", scanOfExited},
 	{"container exits in a writer", fillOfExited},
+}
+
+// Files belong to the container's user, whatever its ids are, or to those whose ids an
+// entry has.
+func treeOwners(t *testing.T, s *suite) {
+	if isUnsupported(t, s.Limitations.SingleUser, "to have files of another user") {
+		return
+	}
+	c := s.start(t, func(spec *runtime.Spec) { spec.User = "1234:4321" })
+	other, group := treeFile("other", "x"), treeFile("group", "x")
+	other.Owner, other.Group, group.Group = 55, 66, 66
+	c.fill(t, "/data", treeFile("own", "x"), other, group, treeDir("open", 0o777), treeFile("new/own", "x"))
+	require.True(t, c.execAsRoot(t, "write", c.path(t, "/data/open/root"), "x"))
+	c.mustExec(t, "append", "own", "y")
+	c.mustExec(t, "append", "new/own", "y")
+	c.mustExec(t, "write", "new/more", "y")
+	got := c.list(t, "/data")
+	c.requireWalk(t, "/data", got)
+	owners := make(map[string][2]int64)
+	for _, e := range got {
+		owners[e.Path] = [2]int64{e.Owner, e.Group}
+	}
+	own := [2]int64{tree.OwnUser, tree.OwnGroup}
+	for _, path := range []string{"own", "open", "new", "new/own", "new/more"} {
+		require.Equal(t, own, owners[path], path)
+	}
+	require.Equal(t, int64(0), owners["open/root"][0])
+	if owners["other"] != own { // the program may not do more than its user
+		require.Equal(t, [2]int64{55, 66}, owners["other"])
+		require.Equal(t, [2]int64{tree.OwnUser, 66}, owners["group"])
+	}
 }
 
 // awaitNoProcess waits until no process has the marker in its argv.
@@ -45,9 +78,9 @@ func treeOfStopped(t *testing.T, s *suite) {
 
 	created := s.Spec(t)
 	s.create(t, created)
-	_, err := c.trees().ScanTree(t.Context(), created.ID, "/data", tree.ScanOptions{})
+	_, err := c.rt.ScanTree(t.Context(), created.ID, "/data", tree.ScanOptions{})
 	require.ErrorIs(t, err, runtime.ErrNotRunning, "a container that was never started")
-	_, err = c.trees().FillTree(t.Context(), created.ID, "/data", 1, nil)
+	_, err = c.rt.FillTree(t.Context(), created.ID, "/data", 1, nil)
 	require.ErrorIs(t, err, runtime.ErrNotRunning, "a container that was never started")
 }
 
@@ -64,7 +97,7 @@ func (c *container) largeTreeFile(t *testing.T) treeItem {
 // readUntil begins to read a large file, interrupts that, and returns the error.
 func (c *container) readUntil(ctx context.Context, t *testing.T, dir string, interrupt func()) error {
 	t.Helper()
-	scan, err := c.trees().ScanTree(ctx, c.id, dir, tree.ScanOptions{})
+	scan, err := c.rt.ScanTree(ctx, c.id, dir, tree.ScanOptions{})
 	require.NoError(t, err)
 	defer scan.Close()
 	entries, err := scan.Next()
@@ -96,7 +129,7 @@ func scanCanceled(t *testing.T, s *suite) {
 	err := c.readUntil(ctx, t, "/data/"+marker, cancel)
 	require.ErrorIs(t, err, context.Canceled)
 	c.awaitNoProcess(t, marker)
-	_, err = c.trees().ScanTree(ctx, c.id, "/data", tree.ScanOptions{})
+	_, err = c.rt.ScanTree(ctx, c.id, "/data", tree.ScanOptions{})
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, "still\n", c.mustExec(t, "echo", "still"))
 }
@@ -104,7 +137,7 @@ func scanCanceled(t *testing.T, s *suite) {
 // writeUntil begins to write a large file, interrupts that, and returns the error.
 func (c *container) writeUntil(ctx context.Context, t *testing.T, dir string, interrupt func()) error {
 	t.Helper()
-	w, err := c.trees().FillTree(ctx, c.id, dir, 0, nil)
+	w, err := c.rt.FillTree(ctx, c.id, dir, 0, nil)
 	require.NoError(t, err)
 	item := c.largeTreeFile(t)
 	require.NoError(t, w.Create(item.Entry))
@@ -130,7 +163,7 @@ func fillCanceled(t *testing.T, s *suite) {
 	require.ErrorIs(t, err, context.Canceled)
 	require.Less(t, time.Since(began), maxWait)
 	c.awaitNoProcess(t, marker)
-	_, err = c.trees().FillTree(ctx, c.id, "/data", 0, nil)
+	_, err = c.rt.FillTree(ctx, c.id, "/data", 0, nil)
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, "still\n", c.mustExec(t, "echo", "still"))
 }

@@ -138,18 +138,18 @@ func treeIrregular(t *testing.T, c *container) {
 }
 
 func treeMissing(t *testing.T, c *container) {
-	_, err := c.trees().ScanTree(t.Context(), c.id, sub(t, "none"), tree.ScanOptions{})
+	_, err := c.rt.ScanTree(t.Context(), c.id, sub(t, "none"), tree.ScanOptions{})
 	require.ErrorIs(t, err, runtime.ErrFileNotFound)
-	_, err = c.trees().FillTree(t.Context(), c.id, sub(t, "none"), 0, nil)
+	_, err = c.rt.FillTree(t.Context(), c.id, sub(t, "none"), 0, nil)
 	require.ErrorIs(t, err, runtime.ErrFileNotFound)
 	c.mustExec(t, "write", dirOf(t)+"/file", "x")
-	_, err = c.trees().ScanTree(t.Context(), c.id, sub(t, "file"), tree.ScanOptions{})
+	_, err = c.rt.ScanTree(t.Context(), c.id, sub(t, "file"), tree.ScanOptions{})
 	require.Error(t, err)
-	_, err = c.trees().FillTree(t.Context(), c.id, sub(t, "file"), 0, nil)
+	_, err = c.rt.FillTree(t.Context(), c.id, sub(t, "file"), 0, nil)
 	require.Error(t, err)
-	_, err = c.trees().ScanTree(t.Context(), NewID(), "/data", tree.ScanOptions{})
+	_, err = c.rt.ScanTree(t.Context(), NewID(), "/data", tree.ScanOptions{})
 	require.ErrorIs(t, err, runtime.ErrNotFound)
-	_, err = c.trees().FillTree(t.Context(), NewID(), "/data", 0, nil)
+	_, err = c.rt.FillTree(t.Context(), NewID(), "/data", 0, nil)
 	require.ErrorIs(t, err, runtime.ErrNotFound)
 }
 
@@ -157,7 +157,7 @@ func treeEmpty(t *testing.T, c *container) {
 	require.Empty(t, c.list(t, sub(t, "")))
 	require.Empty(t, c.fill(t, sub(t, "")), "closing without writing")
 	require.Empty(t, c.list(t, sub(t, "")))
-	w, err := c.trees().FillTree(t.Context(), c.id, sub(t, ""), 0, nil)
+	w, err := c.rt.FillTree(t.Context(), c.id, sub(t, ""), 0, nil)
 	require.NoError(t, err, "without a function for stamps")
 	require.NoError(t, treeFile("file", "x").put(w))
 	require.NoError(t, w.Close())

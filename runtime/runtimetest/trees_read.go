@@ -169,7 +169,7 @@ func treeSparse(t *testing.T, c *container) {
 	item.hole, item.Size = size-2*int64(len(text)), size
 	end := treeFile("hole-at-end", "")
 	end.Size = size
-	w, err := c.trees().FillTree(t.Context(), c.id, "/data/"+to, 0, nil)
+	w, err := c.rt.FillTree(t.Context(), c.id, "/data/"+to, 0, nil)
 	require.NoError(t, err)
 	require.NoError(t, item.put(w))
 	require.NoError(t, w.Create(end.Entry))

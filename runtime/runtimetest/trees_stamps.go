@@ -3,6 +3,7 @@ package runtimetest
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -62,17 +63,23 @@ func stampUnchanged(t *testing.T, c *container) {
 
 // Whatever a tenant does to a file's content: its stamp changes.
 func stampChanged(t *testing.T, c *container) {
-	for _, how := range [][]string{
+	changes := [][]string{
 		{"write", "next"}, {"append", "more"}, {"truncate", "2"}, {"truncate", "400"},
 		{"rewrite"}, {"replace"}, // with the same size and the same times
-	} {
-		name := strings.Join(how, "-")
-		path := dirOf(t) + "/" + name
-		c.mustExec(t, "write", path, "text")
-		before := c.stamp(t, name)
-		c.mustExec(t, append([]string{how[0], path}, how[1:]...)...)
-		after := c.stamp(t, name)
-		require.True(t, after.IsZero() || after != before, "%s: %+v", name, after)
+	}
+	before := make([]tree.Stamp, len(changes))
+	for i := range changes {
+		c.mustExec(t, "write", dirOf(t)+"/"+strconv.Itoa(i), "text")
+	}
+	for i := range changes {
+		before[i] = c.stamp(t, strconv.Itoa(i))
+	}
+	for i, how := range changes {
+		c.mustExec(t, append([]string{how[0], dirOf(t) + "/" + strconv.Itoa(i)}, how[1:]...)...)
+	}
+	for i, how := range changes {
+		after := c.stamp(t, strconv.Itoa(i))
+		require.True(t, after.IsZero() || after != before[i], "%q: %+v", how, after)
 	}
 }
 

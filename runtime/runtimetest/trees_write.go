@@ -124,7 +124,7 @@ func fillBadOrder(t *testing.T, c *container) {
 		{treeRemoval("b"), treeFile("a", "x")}, {treeFile("b", "x"), treeRemoval("a")},
 		{treeFile("a", "x"), treeFile("a/b", "x")}, {treeLink("a", "x"), treeDir("a/b", 0o755)}, {treeLink("a", "x"), treeRemoval("a/b")},
 	} {
-		w, err := c.trees().FillTree(t.Context(), c.id, sub(t, ""), 0, nil)
+		w, err := c.rt.FillTree(t.Context(), c.id, sub(t, ""), 0, nil)
 		require.NoError(t, err)
 		require.NoError(t, k[0].put(w))
 		err = k[1].put(w)
@@ -159,7 +159,7 @@ func fillBadContent(t *testing.T, c *container) {
 			return errors.Join(w.Hole(5), w.Create(tree.Entry{Path: "next", Kind: 'c', Owner: tree.OwnUser, Group: tree.OwnGroup}))
 		},
 	} {
-		w, err := c.trees().FillTree(t.Context(), c.id, sub(t, ""), 0, nil)
+		w, err := c.rt.FillTree(t.Context(), c.id, sub(t, ""), 0, nil)
 		require.NoError(t, err)
 		require.NoError(t, w.Create(five))
 		err = write(w)
@@ -239,7 +239,7 @@ func fillAborts(t *testing.T, c *container) {
 	c.mustExec(t, "mkdir", dirOf(t)+"/"+marker, "755")
 	cause := errors.New("the caller has given up")
 	var log stampLog
-	w, err := c.trees().FillTree(t.Context(), c.id, sub(t, marker), 0, log.add)
+	w, err := c.rt.FillTree(t.Context(), c.id, sub(t, marker), 0, log.add)
 	require.NoError(t, err)
 	require.NoError(t, treeFile("first", "x").put(w))
 	e := treeFile("second", strings.Repeat("y", 1<<20)).Entry
@@ -270,13 +270,13 @@ func fillAborts(t *testing.T, c *container) {
 func fillStaleFence(t *testing.T, c *container) {
 	c = c.suite.start(t)
 	require.NoError(t, c.rt.Restart(t.Context(), c.id, 7))
-	_, err := c.trees().FillTree(t.Context(), c.id, "/data", 6, nil)
+	_, err := c.rt.FillTree(t.Context(), c.id, "/data", 6, nil)
 	require.ErrorIs(t, err, runtime.ErrStaleFence)
-	w, err := c.trees().FillTree(t.Context(), c.id, "/data", 8, nil)
+	w, err := c.rt.FillTree(t.Context(), c.id, "/data", 8, nil)
 	require.NoError(t, err)
 	require.NoError(t, treeFile("file", "x").put(w))
 	require.NoError(t, w.Close())
-	_, err = c.trees().FillTree(t.Context(), c.id, "/data", 7, nil)
+	_, err = c.rt.FillTree(t.Context(), c.id, "/data", 7, nil)
 	require.ErrorIs(t, err, runtime.ErrStaleFence, "it is remembered")
 	archive := pack(t, archiveEntry{"f", tar.TypeReg, 0o644, ""})
 	require.ErrorIs(t, c.rt.CopyIn(t.Context(), c.id, "/data", 7, archive), runtime.ErrStaleFence)

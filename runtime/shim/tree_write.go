@@ -44,8 +44,11 @@ type treeWriter struct {
 	received   chan struct{} // closed when the program sends nothing more
 	receiveErr error         // why, set before; nil if all is written
 
-	mu       sync.Mutex  // guards watchdog
-	watchdog *time.Timer // while this end waits for the result
+	// mu guards the fields below. It is never held during I/O.
+	mu        sync.Mutex
+	isSent    bool        // the program has to finish
+	isWaiting bool        // for the program
+	watchdog  *time.Timer // while both
 }
 
 // writeStream is the stream of a write. This end may take any time to send a tree,
@@ -53,8 +56,9 @@ type treeWriter struct {
 type writeStream struct{ *treeWriter }
 
 func (s writeStream) Read(p []byte) (int, error) {
+	s.watch(func() { s.isWaiting = true })
 	err := s.stream.WaitReadable()
-	s.progress()
+	s.watch(func() { s.isWaiting = false })
 	if err != nil {
 		return 0, s.archive.endError(err)
 	}
@@ -68,11 +72,17 @@ func (s writeStream) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// progress restarts the timeout for the result, if there is one.
-func (w *treeWriter) progress() {
+// watch makes a change of isSent or isWaiting, and starts or stops the timeout for the
+// program.
+func (w *treeWriter) watch(change func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.watchdog != nil && w.watchdog.Stop() {
+	change()
+	if w.watchdog != nil {
+		w.watchdog.Stop()
+		w.watchdog = nil
+	}
+	if w.isSent && w.isWaiting {
 		w.watchdog = w.startWatchdog()
 	}
 }
@@ -150,13 +160,8 @@ func (w *treeWriter) Close() error {
 		w.Abort(err)
 		return err
 	}
-	w.mu.Lock()
-	w.watchdog = w.startWatchdog()
-	w.mu.Unlock()
+	w.watch(func() { w.isSent = true })
 	<-w.received
-	w.mu.Lock()
-	w.watchdog.Stop()
-	w.mu.Unlock()
 	w.end(w.receiveErr)
 	return w.sendErr
 }

@@ -3,9 +3,10 @@
 // archive moves everything; a tree moves only what its receiver asks for.
 //
 // Package runtime has the contract, Files.ScanTree and Files.FillTree. The
-// messages are those between the server and the program in a container. Either
-// end treats what the other one sends as untrusted: Reader checks sizes, names
-// and order, and holds one batch of entries.
+// messages are those between the server and the program in a container:
+// ScanWriter sends to ScanReader, and Sender to Receiver. Either end treats what
+// the other one sends as untrusted: it checks sizes, names and order, and holds
+// one batch of entries.
 package tree
 
 import (
@@ -50,7 +51,9 @@ const (
 // Stamp changes whenever a file's content changes, by what no process without
 // the privilege to set the clock can choose. The kernel sets both. Two files of
 // one container never have the same Stamp at different times, except the zero
-// value, which says nothing.
+// value, which says nothing. The Stamp of a file that was just written does not
+// change if another process changes the file in the same step of the clock. Then
+// the modification time does, so compare both.
 type Stamp struct {
 	Inode      uint64
 	ChangeTime int64 // nanoseconds since 1970

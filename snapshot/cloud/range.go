@@ -86,7 +86,7 @@ func (r *rangeReader) Read(p []byte) (int, error) {
 // For callers io.ErrUnexpectedEOF means that the object is damaged.
 func withoutShort(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("%w: %s", errCut, err)
+		return fmt.Errorf("%w: %s", errCut, err.Error())
 	}
 	return err
 }
@@ -94,7 +94,7 @@ func withoutShort(err error) error {
 // translateRange is translateMissing for a range.
 func (b *bucket) translateRange(ctx context.Context, key string, err error) error {
 	if isAfterEnd(err) {
-		return fmt.Errorf("%w: %s", io.ErrUnexpectedEOF, b.translateError(err))
+		return fmt.Errorf("%w: %s", io.ErrUnexpectedEOF, b.translateError(err).Error())
 	}
 	return withoutShort(b.translateMissing(ctx, key, err))
 }

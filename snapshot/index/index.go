@@ -72,6 +72,15 @@ type Root struct {
 	Totals
 	Packs    []PackUse
 	Segments []pack.Ref
+
+	partial bool // it has not all segments, and so not the totals
+}
+
+// Only returns a root with one of the segments, to read what is left of an index
+// that is damaged. A file may begin before it or end after it: its records are not
+// compared with its size, and no totals are.
+func (r *Root) Only(segment int) *Root {
+	return &Root{Segments: r.Segments[segment : segment+1], partial: true}
 }
 
 func damaged(format string, args ...any) error {

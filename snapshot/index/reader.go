@@ -35,6 +35,7 @@ type Records struct {
 	open     bool  // the last record has More
 	left     int64 // bytes of the file of the last record that have not come
 	totals   Totals
+	within   bool // the file of the last record began before these segments
 	group    *errgroup.Group
 	cancel   context.CancelCauseFunc
 	err      error
@@ -141,6 +142,9 @@ func (it *Records) end() error {
 	if err := it.group.Wait(); err != nil {
 		return err
 	}
+	if it.root.partial {
+		return io.EOF
+	}
 	if it.open || it.totals != it.root.Totals {
 		return damaged("it has %d entries of %d bytes instead of %d of %d", it.totals.Files, it.totals.Bytes, it.root.Files, it.root.Bytes)
 	}
@@ -150,6 +154,10 @@ func (it *Records) end() error {
 // check checks what a segment alone cannot: the order of segments, continued
 // files, and that the chunks of a file are as long as it.
 func (it *Records) check(r Record) error {
+	if it.root.partial && r.Continued && (it.last == "" || it.within && r.Path == it.last) {
+		it.last, it.open, it.within = r.Path, r.More, r.More
+		return nil
+	}
 	if r.Continued != it.open || r.Continued && r.Path != it.last {
 		return damaged("the file %.200q is not complete", it.last)
 	}

@@ -437,6 +437,18 @@ export interface CreatedKey {
   source: string;
 }
 
+export interface Damage {
+  /** The number of files that are not what they were. */
+  files: number;
+  /** Its key below the directory of the tenant and workload. */
+  object: string;
+  /** The first 100 of them. A damaged index does not have their names. */
+  paths: Array<string>;
+  /** What is wrong first. */
+  problem: string;
+  snapshot: string;
+}
+
 export interface Database {
   /** Its size on the disk. */
   bytes: number;
@@ -1244,15 +1256,30 @@ export interface Snapshot {
   /** The number of files, directories and links. */
   files: number;
   id: string;
+  /** What its upload has stored, its index included. The rest was there. 0 for a restored one. */
+  new_bytes: number;
   /** Why it was taken: release, interval, request or restored. */
   reason?: "release" | "interval" | "request" | "restored" | (string & {});
   /** The older snapshot that it restores. */
   restored_from?: string;
   /** The workload's revision of its container. */
   revision?: string;
-  /** Their size in the sink. */
+  /** What it needs in the sink, with what it shares with other snapshots. */
   stored_bytes: number;
   time: string;
+}
+
+export interface SnapshotExportedData {
+  snapshot?: string;
+}
+
+export interface SnapshotImportedData {
+  /** Its size in the sink. */
+  bytes?: number;
+  /** The number of files, directories and links. */
+  files?: number;
+  /** The snapshot that is current since then. */
+  snapshot?: string;
 }
 
 export interface SnapshotRestoredData {
@@ -1409,6 +1436,49 @@ export interface Variable {
   untrusted?: boolean;
   /** ••• for a secret. */
   value: string;
+}
+
+export interface Verification {
+  /** Their total size. */
+  bytes: number;
+  /** The number of damages. */
+  damaged: number;
+  /** The first 100 damages. */
+  damages: Array<Damage>;
+  /** The number of their files, directories and links. */
+  files: number;
+  /** The number of objects in the sink that they need. */
+  objects: number;
+  /** Nothing is damaged. */
+  ok: boolean;
+  /** Bytes that were read from the sink. What snapshots share is read once. */
+  read_bytes: number;
+  /** The number of reads of the sink. */
+  requests: number;
+  /** The number of snapshots that were checked. */
+  snapshots: number;
+}
+
+export interface VerifyLine {
+  /** The last line otherwise. */
+  error?: Problem;
+  /** About once a second. */
+  progress?: VerifyProgress;
+  /** The last line of one that has finished. */
+  result?: Verification;
+}
+
+export interface VerifyProgress {
+  /** Their total size. */
+  bytes: number;
+  /** The number of files, directories and links so far. */
+  files: number;
+  /** Bytes that were read from the sink. */
+  read_bytes: number;
+  /** The one that is being checked. */
+  snapshot: string;
+  /** The total size of all that is checked. */
+  total_bytes: number;
 }
 
 export interface Wait {
@@ -2119,11 +2189,32 @@ export interface Operations {
     body: undefined;
     answer: PageSnapshot;
   };
+  /** Make a tar a tenant's current snapshot */
+  "POST /v1/workloads/{id}/snapshots/import": {
+    path: { id: string };
+    query: { tenant: string };
+    body: unknown;
+    answer: Snapshot;
+  };
+  /** Download a snapshot as a tar */
+  "GET /v1/workloads/{id}/snapshots/{snapshot}/export": {
+    path: { id: string; snapshot: string };
+    query: { tenant: string };
+    body: undefined;
+    answer: unknown;
+  };
   /** Restore an older snapshot */
   "POST /v1/workloads/{id}/snapshots/{snapshot}/restore": {
     path: { id: string; snapshot: string };
     query: Record<never, never>;
     body: RestoreRequest;
     answer: Snapshot;
+  };
+  /** Read and check a snapshot, or all of a tenant's */
+  "POST /v1/workloads/{id}/snapshots/{snapshot}/verify": {
+    path: { id: string; snapshot: string };
+    query: { tenant: string };
+    body: undefined;
+    answer: VerifyLine;
   };
 }

@@ -89,6 +89,9 @@ spec:
         {{- if .Values.credentials.existingSecret }}
         - { name: HOSTLER_CREDENTIALS_DIR, value: /etc/hostler/credentials }
         {{- end }}
+        {{- if .Values.stateKeys.existingSecret }}
+        - { name: HOSTLER_STATE_KEY_FILE, value: /etc/hostler/state-keys/keys }
+        {{- end }}
         {{- with .Values.hooks }}
         {{- if .allow }}
         - { name: HOSTLER_HOOKS_ALLOW, value: {{ join "," .allow | quote }} }
@@ -153,6 +156,9 @@ spec:
         {{- if .Values.credentials.existingSecret }}
         - { name: credentials, mountPath: /etc/hostler/credentials, readOnly: true }
         {{- end }}
+        {{- if .Values.stateKeys.existingSecret }}
+        - { name: state-keys, mountPath: /etc/hostler/state-keys, readOnly: true }
+        {{- end }}
         {{- with .Values.extraVolumeMounts }}{{ toYaml . | nindent 8 }}{{ end }}
   volumes:
     - name: data
@@ -206,6 +212,15 @@ spec:
         {{- with .items }}
         items: {{- toYaml . | nindent 10 }}
         {{- end }}
+        defaultMode: 0440
+    {{- end }}
+    {{- end }}
+    {{- with .Values.stateKeys }}
+    {{- if .existingSecret }}
+    - name: state-keys
+      secret:
+        secretName: {{ .existingSecret }}
+        items: [{ key: {{ .key | quote }}, path: keys }]
         defaultMode: 0440
     {{- end }}
     {{- end }}
