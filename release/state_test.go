@@ -328,7 +328,7 @@ func TestPeriodicUploadsAreFair(t *testing.T) {
 		for _, tenant := range strings.Split("abcdefghijkl", "") {
 			claims[h.Claim("w", tenant).ID] = true
 		}
-		defer h.RT.Before("get", func(context.Context, fake.Call) error {
+		defer h.RT.Before("scan_tree", func(context.Context, fake.Call) error {
 			<-time.After(20 * time.Second)
 			return nil
 		})()
