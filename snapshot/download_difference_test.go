@@ -66,7 +66,7 @@ func TestDownloadDifference(t *testing.T) {
 	id, _ := h.fresh()
 	moved, other := fileOf("d1/0001", "1"), fileOf("d2/0002", "another")
 	moved.Mode = 0o600
-	now := with(files, moved, other, fileOf("new", "n"), linkOf("link", "new"))
+	now := with(files, moved, other, fileOf("d9/0019", "91"), fileOf("new", "n"), linkOf("link", "new"))
 	now = slices.DeleteFunc(now, func(f stateFile) bool {
 		return f.Path == "d3" || strings.HasPrefix(f.Path, "d3/") || f.Path == "d4/0004"
 	})
@@ -77,12 +77,12 @@ func TestDownloadDifference(t *testing.T) {
 	down, err := h.update(id, "s1")
 	require.NoError(t, err)
 	require.Equal(t, expected(now), h.listed(id, "/data"))
-	// The two that differ, the two new ones, and the three that were changed in the
+	// The three that differ, the two new ones, and the three that were changed in the
 	// container, one of which has the content that it had.
-	require.Equal(t, 7, down.MovedFiles)
+	require.Equal(t, 8, down.MovedFiles)
 	require.Equal(t, len(now), down.Files)
 	moves := h.rt.Moved()
-	require.Equal(t, []int{7, 3}, []int{moves.Created, moves.Removed})
+	require.Equal(t, []int{8, 3}, []int{moves.Created, moves.Removed})
 	require.Less(t, moves.BytesWritten, int64(100))
 
 	again, err := h.update(id, "s2")
@@ -270,8 +270,10 @@ func TestDownloadDifferenceWithoutDirectory(t *testing.T) {
 	h.change(id, "/more", append([]stateFile{dirOf("b")}, fileOf("b/y", "2")))
 	files = with(files, fileOf("x", "2"))
 	h.store("s2", files)
+	h.rt.ForgetMoved()
 	_, err = h.update(id, "s1")
 	require.NoError(t, err)
+	require.Zero(t, h.rt.Moved().Listed, "not what the link leads to")
 	require.Equal(t, expected(files), h.listed(id, "/data/a/b"))
 	require.Equal(t, expected([]stateFile{dirOf("b"), fileOf("b/y", "2")}), h.listed(id, "/more"))
 	h.rt.Before("scan_next", func(context.Context, fake.Call) error { return errTestScan })

@@ -5,9 +5,9 @@ package main
 var downloads = []mutation{
 	{
 		desc: "a pack that is too short is not damage", test: "TestDownloadOfDamage",
-		file: "snapshot/repository.go",
-		old:  ` || errors.Is(err, io.ErrUnexpectedEOF) {`,
-		new:  ` {`,
+		file: "snapshot/steps.go",
+		old:  ` || errors.Is(err, io.ErrUnexpectedEOF)`,
+		new:  ` && !errors.Is(err, io.ErrUnexpectedEOF)`,
 	},
 	{
 		desc: "a download carries no fence", test: "TestDownloadFence",
