@@ -205,7 +205,7 @@ func TestSyncDuringReleaseIsRejected(t *testing.T) {
 		c := h.Claim("w", "ada")
 		w, _, err := h.Pools.Catalog.Revision(t.Context(), c.Workload, c.Revision)
 		require.NoError(t, err)
-		reached, unblock := h.RT.Block("get")
+		reached, unblock := h.RT.Block("scan_tree")
 		var g sync.WaitGroup
 		g.Go(func() { _, _ = h.Releases.Release(t.Context(), c.ID, release.Request{}) }) // the claim shows the result
 		<-reached
@@ -218,7 +218,7 @@ func TestSyncDuringReleaseIsRejected(t *testing.T) {
 		synctest.Wait()
 		unblock()
 		g.Wait()
-		require.Equal(t, 1, strings.Count(strings.Join(h.RT.Calls(), "\n"), "get "+c.Container))
+		require.Equal(t, 1, strings.Count(strings.Join(h.RT.Calls(), "\n"), "scan_tree "+c.Container))
 		require.Len(t, h.Events(activity.SyncStarted), 2, "for the claim and for its release")
 	})
 }

@@ -136,7 +136,7 @@ func TestRecycleStepOrder(t *testing.T) {
 		again := h.Claim("w", "ada")
 		require.Equal(t, claim.Recycled, again.Source)
 		require.Equal(t, []string{
-			"wipe", "put /data", "put /cache", "put /data", "put /data", "restart", "exec box echo healthy", "exec box echo migrated",
+			"wipe", "put /data", "put /cache", "fill_tree /data", "fill_tree /data", "restart", "exec box echo healthy", "exec box echo migrated",
 		}, trace(h, again.Container))
 	})
 }
@@ -253,12 +253,13 @@ func TestHooksAndCopiesCarryFence(t *testing.T) {
 		}
 		h.RT.Before("exec", check)
 		h.RT.Before("put", check)
+		h.RT.Before("fill_tree", check)
 		for _, tenant := range []string{"ada", "bob", "ada"} { // seeds, then downloads too
 			c := h.Claim("w", tenant)
 			require.NotZero(t, c.ContainerFence)
 			h.Release(c)
 		}
-		for _, name := range []string{"put", "created", "migrated", "saved", "healthy"} {
+		for _, name := range []string{"put", "fill_tree", "created", "migrated", "saved", "healthy"} {
 			require.True(t, seen[name], name)
 		}
 	})

@@ -25,7 +25,7 @@ var errStopping = errors.New("the server is stopping")
 // container unchanged, and the next server completes it: completed steps are
 // not repeated, and no data is lost. A running hook runs to its end.
 func TestCloseLeavesReleaseToNextServer(t *testing.T) {
-	for blockedCall, snapshots := range map[string]int{"status": 0, "exec": 0, "get": 0, "restart": 1} {
+	for blockedCall, snapshots := range map[string]int{"status": 0, "exec": 0, "scan_tree": 0, "restart": 1} {
 		t.Run(blockedCall, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := flowtest.New(t)
@@ -89,7 +89,7 @@ func TestCloseEndsLoops(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		var g errgroup.Group
-		_, unblock := h.RT.Block("get")
+		_, unblock := h.RT.Block("scan_tree")
 		defer unblock()
 		s := newSchedule(h, h.Releases)
 		g.Go(func() error { return s.Run(ctx) })

@@ -141,7 +141,7 @@ func TestSinkFailureIsNotGivenUp(t *testing.T) {
 			})
 			require.NoError(t, err)
 		}})
-		h.RT.Break("get", runtime.ErrTainted)
+		h.RT.Break("scan_tree", runtime.ErrTainted)
 		_, err := h.Releases.Release(t.Context(), c.ID, release.Request{})
 		require.Error(t, err)
 		<-time.After(3 * time.Hour)
@@ -158,7 +158,7 @@ func TestReleaseOfMissingContainer(t *testing.T) {
 		h.Apply(syncedWorkload)
 		c := h.Claim("w", "ada")
 		execTestprog(h, c, "write", "/data/note", "x")
-		h.RT.Break("get", runtime.ErrNotFound)
+		h.RT.Break("scan_tree", runtime.ErrNotFound)
 		r := h.Release(c)
 		require.Equal(t, claim.Released, r.State)
 		lost := h.Events(activity.ClaimStateLost)
@@ -178,7 +178,7 @@ func TestContainerThatExitedIsDestroyed(t *testing.T) {
 			h.RT.Break("list", runtime.ErrUnavailable)
 			h.RT.Kill(c.Container)
 		},
-		"during the upload": func(h *flowtest.Harness, _ claim.Claim) { h.RT.BreakOnce("get", runtime.ErrNotRunning) },
+		"during the upload": func(h *flowtest.Harness, _ claim.Claim) { h.RT.BreakOnce("scan_tree", runtime.ErrNotRunning) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -108,7 +108,7 @@ func TestDiscardDuringUpload(t *testing.T) {
 		h.Apply(syncedWorkload)
 		c := h.Claim("w", "ada")
 		execTestprog(h, c, "write", "/data/note", "must not be uploaded")
-		reached, unblock := h.RT.Block("get")
+		reached, unblock := h.RT.Block("scan_tree")
 		defer unblock()
 		first := make(chan error, 1)
 		go func() {
@@ -134,7 +134,7 @@ func TestDiscardAfterFailedUpload(t *testing.T) {
 		h.Apply(syncedWorkload)
 		c := h.Claim("w", "ada")
 		h.Bucket.Before(func(snapshottest.Call) error { return errors.New("sink unavailable") })
-		reached, unblock := h.RT.Block("get")
+		reached, unblock := h.RT.Block("scan_tree")
 		first := make(chan error, 1)
 		go func() {
 			_, err := h.Releases.Release(t.Context(), c.ID, release.Request{})
@@ -157,11 +157,11 @@ func TestDiscardAfterFailedUpload(t *testing.T) {
 // remains. A failing sink is retried indefinitely, and a stale state is left to
 // an explicit release.
 func TestReleaseFailureReasons(t *testing.T) {
-	unreadable := func(h *flowtest.Harness) func() { return h.RT.Break("get", runtime.ErrTainted) }
+	unreadable := func(h *flowtest.Harness) func() { return h.RT.Break("scan_tree", runtime.ErrTainted) }
 	noStart := func(why error) func(h *flowtest.Harness) func() {
 		return func(h *flowtest.Harness) func() {
 			start := h.RT.Break("start", why)
-			get := h.RT.Break("get", runtime.ErrNotRunning)
+			get := h.RT.Break("scan_tree", runtime.ErrNotRunning)
 			return func() { start(); get() }
 		}
 	}
@@ -178,7 +178,7 @@ func TestReleaseFailureReasons(t *testing.T) {
 		lost   bool
 	}{
 		"tainted":        {unreadable, claim.FailedByTenant, 5, true},
-		"interrupted":    {func(h *flowtest.Harness) func() { return h.RT.Break("get", errors.New("unreadable file")) }, claim.FailedByTenant, 5, true},
+		"interrupted":    {func(h *flowtest.Harness) func() { return h.RT.Break("scan_tree", errors.New("unreadable file")) }, claim.FailedByTenant, 5, true},
 		"does not start": {noStart(runtime.ErrNotRunning), claim.FailedByTenant, 5, true},
 		"is rejected":    {noStart(runtime.ErrInvalid), claim.FailedByTenant, 5, true},
 		"has no program": {noStart(&runtime.StartError{Reason: runtime.StartBinaryNotFound, Detail: "/app"}), claim.FailedByTenant, 5, true},
@@ -245,7 +245,7 @@ func TestReleaseFailedTTL(t *testing.T) {
 				h.Apply(flowtest.Edit(syncedWorkload, "reuse: never", "reuse: never, release_failed_ttl: "+ttl))
 				startLoops(t, h)
 				c := h.Claim("w", "ada")
-				h.RT.Break("get", runtime.ErrTainted)
+				h.RT.Break("scan_tree", runtime.ErrTainted)
 				_, err := h.Releases.Release(t.Context(), c.ID, release.Request{})
 				require.Error(t, err)
 				<-time.After(map[string]time.Duration{"0": 3 * time.Hour, "7s": 2 * time.Minute}[ttl])
@@ -271,7 +271,7 @@ func TestFailureCountResetsOnNewReason(t *testing.T) {
 		since := currentClaim(h, c).FailedAt
 		<-time.After(time.Hour)
 		repairSink()
-		h.RT.Break("get", runtime.ErrTainted)
+		h.RT.Break("scan_tree", runtime.ErrTainted)
 		_, err := h.Releases.Release(t.Context(), c.ID, release.Request{})
 		require.Error(t, err)
 		require.Equal(t, 1, currentClaim(h, c).Failures)
@@ -288,7 +288,7 @@ func TestRetainedContainersFreeSlots(t *testing.T) {
 		h := flowtest.New(t)
 		h.Apply(flowtest.Edit(syncedWorkload, "min_idle: 0", "min_idle: 1"))
 		startLoops(t, h)
-		repair := h.RT.Break("get", runtime.ErrTainted)
+		repair := h.RT.Break("scan_tree", runtime.ErrTainted)
 		stuck := func(tenant string) claim.Claim {
 			c := h.Claim("w", tenant)
 			_, err := h.Releases.Release(t.Context(), c.ID, release.Request{})

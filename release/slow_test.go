@@ -26,7 +26,7 @@ func TestStuckReleasesDoNotBlockIdleOrRetried(t *testing.T) {
 		h.Apply(flowtest.Edit(syncedWorkload, "reuse: never", "reuse: never, claim_idle_ttl: 10m", "id: w", "id: other"))
 		for _, tenant := range strings.Split("abcdefghijklmnopqrst", "") {
 			c := h.Claim("w", tenant)
-			_, unblock := h.RT.Block("get " + c.Container)
+			_, unblock := h.RT.Block("scan_tree " + c.Container)
 			defer unblock()
 		}
 		kept := h.Claim("other", "kept")
@@ -60,7 +60,7 @@ func TestTwoStuckWorkloadsDoNotBlockOthers(t *testing.T) {
 		for _, id := range []string{"w", "v"} {
 			for _, tenant := range strings.Split("abcdefghijkl", "") {
 				c := h.Claim(id, tenant)
-				_, unblock := h.RT.Block("get " + c.Container)
+				_, unblock := h.RT.Block("scan_tree " + c.Container)
 				defer unblock()
 			}
 		}
@@ -83,7 +83,7 @@ func TestStuckReleaseDoesNotBlockOthers(t *testing.T) {
 		defer g.Wait() //nolint:errcheck // the functions return nil
 		for _, tenant := range strings.Split("abcdefghijklmnopqrst", "") {
 			c := h.Claim("w", tenant)
-			_, unblock := h.RT.Block("get " + c.Container)
+			_, unblock := h.RT.Block("scan_tree " + c.Container)
 			defer unblock()
 			g.Go(func() error {
 				_, _ = h.Releases.Release(t.Context(), c.ID, release.Request{}) // the test is over
@@ -92,13 +92,13 @@ func TestStuckReleaseDoesNotBlockOthers(t *testing.T) {
 		}
 		failRelease := func(tenant string) claim.Claim {
 			c := h.Claim("w", tenant)
-			defer h.RT.Break("get "+c.Container, runtime.ErrUnavailable)()
+			defer h.RT.Break("scan_tree "+c.Container, runtime.ErrUnavailable)()
 			_, err := h.Releases.Release(t.Context(), c.ID, release.Request{})
 			require.ErrorIs(t, err, runtime.ErrUnavailable)
 			return c
 		}
 		slow := failRelease("slow")
-		reached, unblock := h.RT.Block("get " + slow.Container)
+		reached, unblock := h.RT.Block("scan_tree " + slow.Container)
 		defer unblock()
 		start := time.Now()
 		startLoops(t, h)

@@ -103,8 +103,8 @@ func TestRestartAfterDownload(t *testing.T) {
 }
 
 // A container that holds its tenant's latest state is used unchanged; one with
-// an outdated state is wiped first.
-func TestOutdatedAffinityContainerIsWiped(t *testing.T) {
+// an outdated state gets what differs, and keeps what is no state.
+func TestOutdatedAffinityContainerIsUpdated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
 		h.Apply(flowtest.Edit(syncedWorkload, "reuse: never", "reuse: wipe"))
@@ -115,7 +115,7 @@ func TestOutdatedAffinityContainerIsWiped(t *testing.T) {
 		h.RT.ForgetCalls()
 		again := h.Claim("w", "ada")
 		require.Equal(t, claim.Affinity, again.Source)
-		require.NotContains(t, strings.Join(h.RT.Calls(), "\n"), "put", "it holds the latest")
+		require.NotContains(t, strings.Join(h.RT.Calls(), "\n"), "fill_tree", "it holds the latest")
 		execTestprog(h, again, "write", "/data/note", "2")
 		execTestprog(h, again, "remove", "/data/old")
 		h.Release(again)
@@ -125,8 +125,12 @@ func TestOutdatedAffinityContainerIsWiped(t *testing.T) {
 		require.Len(t, list, 2)
 		_, err = h.Claims.Restore(t.Context(), "w", "ada", list[1].ID)
 		require.NoError(t, err)
+		h.RT.ForgetCalls()
 		back := h.Claim("w", "ada")
 		require.Equal(t, first.Container, back.Container)
+		calls := strings.Join(h.RT.Calls(), "\n")
+		require.NotContains(t, calls, "wipe")
+		require.Regexp(t, `(?s)stop .*fill_tree .*restart `, calls)
 		require.Equal(t, "1", execTestprog(h, back, "read", "/data/note"))
 		require.Equal(t, "1", execTestprog(h, back, "read", "/data/old"))
 		_, err = h.Claims.Restore(t.Context(), "w", "ada", list[0].ID)
@@ -324,7 +328,7 @@ func TestPeriodicUploadsAreFair(t *testing.T) {
 		for _, tenant := range strings.Split("abcdefghijkl", "") {
 			claims[h.Claim("w", tenant).ID] = true
 		}
-		defer h.RT.Before("get", func(context.Context, fake.Call) error {
+		defer h.RT.Before("scan_tree", func(context.Context, fake.Call) error {
 			<-time.After(20 * time.Second)
 			return nil
 		})()

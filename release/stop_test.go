@@ -59,7 +59,7 @@ func fileAndProcessCalls(h *flowtest.Harness) []string {
 	var ops []string
 	for _, call := range h.RT.Calls() {
 		op, _, _ := strings.Cut(call, " ")
-		if slices.Contains([]string{"exec", "start", "stop", "get", "restart"}, op) {
+		if slices.Contains([]string{"exec", "start", "stop", "scan_tree", "restart"}, op) {
 			ops = append(ops, op)
 		}
 	}
@@ -76,7 +76,7 @@ func TestUploadAfterProcessesEnded(t *testing.T) {
 		h.Apply(twoVolumeWorkload)
 		c := h.Claim("w", "ada")
 		<-time.After(time.Second)
-		h.RT.Delay("get", 99*time.Millisecond)
+		h.RT.Delay("scan_tree", 99*time.Millisecond)
 		h.RT.ForgetCalls()
 		_, _, err := h.Claims.Sync(t.Context(), c.ID)
 		require.NoError(t, err)
@@ -85,7 +85,7 @@ func TestUploadAfterProcessesEnded(t *testing.T) {
 
 		h.RT.ForgetCalls()
 		h.Release(c)
-		require.Equal(t, []string{"exec", "stop", "get", "get", "restart"}, fileAndProcessCalls(h))
+		require.Equal(t, []string{"exec", "stop", "scan_tree", "scan_tree", "restart"}, fileAndProcessCalls(h))
 		h.Apply(flowtest.Edit(twoVolumeWorkload, "command: [writer]", "command: [box, idle]"))
 		next := h.Claim("w", "ada")
 		require.NotEqual(t, c.Container, next.Container, "the revision differs")
@@ -150,7 +150,7 @@ func TestUploadFromExitedContainerAfterStop(t *testing.T) {
 		synctest.Wait()
 		h.RT.ForgetCalls()
 		h.Release(c)
-		require.Equal(t, []string{"stop", "get", "get"}, fileAndProcessCalls(h))
+		require.Equal(t, []string{"stop", "scan_tree", "scan_tree"}, fileAndProcessCalls(h))
 	})
 }
 
@@ -177,7 +177,7 @@ func TestStopFails(t *testing.T) {
 				h.RT.ForgetCalls()
 				_, err := h.Releases.Release(t.Context(), c.ID, release.Request{})
 				require.ErrorIs(t, err, tt.err)
-				require.NotContains(t, fileAndProcessCalls(h), "get")
+				require.NotContains(t, fileAndProcessCalls(h), "scan_tree")
 				require.Empty(t, h.Events(activity.SyncStarted)[1:], "except for the claim's own")
 				require.Equal(t, tt.state, currentClaim(h, c).State)
 				if tt.state == claim.ReleaseFailed {
@@ -227,7 +227,7 @@ func TestStopCancelsOtherUploadsFirst(t *testing.T) {
 		h := flowtest.New(t)
 		h.Apply(flowtest.Edit(syncedWorkload, "{ type: file } }", "{ type: file }, policy: { manual: true } }"))
 		c := h.Claim("w", "ada")
-		reached, _ := h.RT.Block("get")
+		reached, _ := h.RT.Block("scan_tree")
 		result := make(chan error, 1)
 		go func() {
 			_, _, err := h.Claims.Sync(t.Context(), c.ID)
@@ -264,7 +264,7 @@ func TestHealthCheckDuringStopIsIgnored(t *testing.T) {
 			return runtime.ErrContainerExited
 		})
 		<-checking
-		reached, unblock := h.RT.Block("get")
+		reached, unblock := h.RT.Block("scan_tree")
 		done := make(chan error, 1)
 		go func() {
 			_, err := h.Releases.Release(t.Context(), c.ID, release.Request{})

@@ -27,7 +27,7 @@ const taintTimeout = 2 * time.Minute
 // reports it as running. After taintTimeout it is tainted.
 func makeUnresponsive(h *flowtest.Harness, c claim.Claim) {
 	start := time.Now()
-	for _, op := range []string{"exec", "outcome", "restart", "stop", "get"} {
+	for _, op := range []string{"exec", "outcome", "restart", "stop", "scan_tree"} {
 		h.RT.Before(op+" "+c.Container, func(ctx context.Context, _ fake.Call) error {
 			select {
 			case <-time.After(min(15*time.Second, max(taintTimeout-time.Since(start), 0))):

@@ -56,7 +56,7 @@ func TestDiscardOnPeerDuringUpload(t *testing.T) {
 		h.Apply(syncedWorkload)
 		c := h.Claim("w", "ada")
 		execTestprog(h, c, "write", "/data/note", strings.Repeat("must not be uploaded", 10))
-		reached, unblock := h.RT.Block("get")
+		reached, unblock := h.RT.Block("scan_tree")
 		ended := make(chan error, 1)
 		go func() {
 			_, err := h.Releases.Release(t.Context(), c.ID, release.Request{})

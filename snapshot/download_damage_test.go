@@ -59,7 +59,7 @@ func TestDownloadOfDamage(t *testing.T) {
 			id := h.container()
 			_, err := h.download(id)
 			require.Error(t, err, what)
-			if !strings.Contains(err.Error(), "no state keys") { // a bit says that it is encrypted
+			if !strings.Contains(err.Error(), "no state keys") { // a bit of it means that it is encrypted
 				require.ErrorIs(t, err, snapshot.ErrCorrupt, what)
 			}
 			require.ErrorContains(t, err, key[strings.LastIndexByte(key, '/')+1:], what)

@@ -36,7 +36,7 @@ type file struct {
 	Deploy      deployFile       `yaml:"deploy" doc:"Resources of the container."`
 	Volumes     volumesFile      `yaml:"volumes" doc:"Private directories of each container. They outlive a restart and are emptied before another tenant gets the container."`
 	Pool        poolFile         `yaml:"pool" doc:"The number of containers, and how they are reused."`
-	Restart     string           `yaml:"restart" default:"on_change" enum:"on_change,always,never" doc:"When a claim restarts the main process: if files were written or wiped, always, or only if a wipe has terminated it."`
+	Restart     string           `yaml:"restart" default:"on_change" enum:"on_change,always,never" doc:"When a claim restarts the main process: if files were written or wiped, always, or only if it was ended to replace files."`
 	Sync        *syncFile        `yaml:"sync" doc:"How a tenant's state is kept between claims. Without it, no state is kept."`
 	Memory      memoryFile       `yaml:"memory" doc:"JSON values that hooks, tenants' programs and the API keep under keys."`
 	Workspace   string           `yaml:"workspace" pattern:"^/" hint:"an absolute path" doc:"The directory that scripts of hooks start in, and that guard_paths allows. Default: the target of the state volume, else the container's working directory."`

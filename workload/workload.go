@@ -119,7 +119,7 @@ type Restart string
 const (
 	RestartOnChange Restart = "on_change" // if files were written or wiped
 	RestartAlways   Restart = "always"
-	RestartNever    Restart = "never" // only if a wipe has terminated it
+	RestartNever    Restart = "never" // only if it was ended to replace files
 )
 
 // Sync describes how a tenant's state is kept between claims.

@@ -5,8 +5,8 @@ var claims = []mutation{
 	{
 		desc: "another tenant's container is not wiped", test: "TestClaimStepOrder",
 		file: "claim/plan.go",
-		old:  `{Recycled, false, false}: {wipe: true, `,
-		new:  `{Recycled, false, false}: {`,
+		old:  `{Recycled, false, false, false}: {wipe: true, `,
+		new:  `{Recycled, false, false, false}: {`,
 	},
 	{
 		desc: "a container with an interrupted wipe returns to the pool when the engine is unavailable", test: "TestInterruptedStepDestroysContainer",
@@ -98,9 +98,9 @@ var claims = []mutation{
 	},
 	{
 		desc: "an archive counts without a check of the claim after it was read", test: "TestDiscardOnPeerDuringUpload",
-		file: "claim/statesync.go", pkg: "release",
-		old: `		if verifyErr := r.verify(); verifyErr != nil {
-			return n, verifyErr
+		file: "claim/verified.go", pkg: "release",
+		old: `		if verifyErr := s.verify(); verifyErr != nil {
+			return nil, verifyErr
 		}
 `,
 	},
@@ -277,34 +277,33 @@ var claims = []mutation{
 	{
 		desc: "an outdated container of the tenant's own is not wiped", test: "TestPlanRules",
 		file: "claim/plan.go",
-		old:  `{Affinity, true, true}:   {wipe: true, `,
-		new:  `{Affinity, true, true}:   {`,
+		old:  `{Affinity, true, true, false}:   {wipe: true, `,
+		new:  `{Affinity, true, true, false}:   {`,
 	},
 	{
 		desc: "the tenant's state is downloaded over its own files", test: "TestPlanRules",
 		file: "claim/plan.go",
-		old:  `{Affinity, true, false}:  {},`,
-		new:  `{Affinity, true, false}:  {download: true},`,
+		old:  `{Affinity, true, false, false}:  {},`,
+		new:  `{Affinity, true, false, false}:  {download: true},`,
 	},
 	{
 		desc: "a wiped container is not restarted with restart: never", test: "TestPlanRules",
 		file: "claim/plan.go",
-		old: `; p.wipe {
+		old: `; p.wipe || p.update {
 		p.restart = workload.RestartAlways
 	}
 `,
-		new: `; p.wipe {
+		new: `; p.wipe || p.update {
 		p.restart = policy
 	}
 `,
 	},
 	{
-		desc: "compare does not change the plan", test: "TestOutdatedAffinityContainerIsWiped",
+		desc: "compare does not change the plan", test: "TestOutdatedAffinityContainerIsUpdated",
 		file: "claim/prepare.go", pkg: "release",
-		old: `	return a.replan(current.ID != container.Snapshot)
+		old: `	c.stale = current.ID != container.Snapshot
 `,
-		new: `	_ = container
-	return nil
+		new: `	c.stale = false
 `,
 	},
 	{

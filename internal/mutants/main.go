@@ -64,6 +64,7 @@ var groups = []group{
 	{"store", stores},
 	{"Deliveries", slices.Concat(deliveries, deliveryFlows, deliveryStores)},
 	{"Waits", waits},
+	{"Downloads", downloads},
 	{"Memory", slices.Concat(memories, memoryRows)},
 	{"Quotas", quotas},
 	{"Verification, export and import of snapshots", archives},

@@ -74,7 +74,7 @@ var releases = []mutation{
 `,
 	},
 	{
-		desc: "the snapshot of a container is not recorded at its release", test: "TestOutdatedAffinityContainerIsWiped",
+		desc: "the snapshot of a container is not recorded at its release", test: "TestOutdatedAffinityContainerIsUpdated",
 		file: "release/disposition.go",
 		old: `			c.Snapshot = snapshotID
 `,

@@ -181,18 +181,6 @@ var shimReuse = []mutation{
 		new:  `	a.Source = s.Source`,
 	},
 	{
-		desc: "a changed byte that breaks the archive is not damage", test: "TestDamagedObjects",
-		file: "snapshot/download.go",
-		old:  `	case errors.Is(err, runtime.ErrBadArchive): //`,
-		new:  `	case errors.Is(err, runtime.ErrInvalid): //`,
-	},
-	{
-		desc: "a download carries no fence", test: "TestHooksAndCopiesCarryFence", pkg: "claim",
-		file: "snapshot/download.go",
-		old:  `dir, d.to.Fence, r)`,
-		new:  `dir, 0, r)`,
-	},
-	{
 		desc: "a container that was told to stop is clean", test: "TestWipeAndCompare",
 		file: "cmd/hostler-shim/wipe.go",
 		old:  `	return s.halt.err() //`,
