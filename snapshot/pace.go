@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 )
 
@@ -119,34 +118,4 @@ func (p *pace) result(err error) error {
 		return context.Cause(p.ctx)
 	}
 	return err
-}
-
-// pacedReader reads from a container.
-type pacedReader struct {
-	from io.Reader
-	*pace
-}
-
-func (r pacedReader) Read(b []byte) (int, error) {
-	r.beginWait()
-	n, err := r.from.Read(b)
-	if cut := r.endWait(n); cut != nil {
-		return n, cut
-	}
-	return n, err
-}
-
-// pacedWriter writes to a container.
-type pacedWriter struct {
-	to io.Writer
-	*pace
-}
-
-func (w pacedWriter) Write(b []byte) (int, error) {
-	w.beginWait()
-	n, err := w.to.Write(b)
-	if cut := w.endWait(n); cut != nil {
-		return n, cut
-	}
-	return n, err
 }
