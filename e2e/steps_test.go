@@ -20,7 +20,7 @@ import (
 // the action and the next record.
 var steps = map[string][]string{
 	"create":  {"record", "create", "pre_start", "start", "image_hooks", "post_start", "healthy", "post_create", "baseline", "ready", "idle", "confirm"},
-	"claim":   {"reserve", "load", "compare", "wipe", "download", "seed", "restart", "post_start", "healthy", "post_claim", "activate"},
+	"claim":   {"reserve", "load", "compare", "stop", "wipe", "download", "seed", "restart", "post_start", "healthy", "post_claim", "activate"},
 	"release": {"releasing", "end_uses", "pre_release", "upload", "dispose", "released"},
 	"destroy": {"pre_destroy", "remove", "destroyed"},
 	"force":   {"record", "pre_destroy", "remove", "removed"},
@@ -116,7 +116,10 @@ func (v *tenantSim) run(id string) {
 		return
 	}
 	var last client.Claim
-	for _, tenant := range []string{"ada", "bob", "ada", "ada"} {
+	for i, tenant := range []string{"ada", "bob", "ada", "ada"} {
+		if i == 3 && !v.restoreOldest(id, tenant) {
+			return
+		}
 		got, _, err := s.Claim(ctx, id, tenant, waitTimeout)
 		if err != nil {
 			return
@@ -128,6 +131,10 @@ func (v *tenantSim) run(id string) {
 			require.NoError(s.t, err)
 			require.True(s.t, result.OK(), "%s", result.Stderr)
 			v.written[tenant] = true
+		} else {
+			result, err := s.engine.Exec(ctx, got.Container, v.app("append", "/state/another", tenant))
+			require.NoError(s.t, err)
+			require.True(s.t, result.OK(), "%s", result.Stderr)
 		}
 		delete(v.promised, got.ID) // unknown until its release is answered
 		if _, err := s.Release(ctx, got.ID, false); err != nil {
@@ -142,6 +149,20 @@ func (v *tenantSim) run(id string) {
 		return
 	}
 	_, _ = s.DestroyContainer(ctx, forced.Container, true)
+}
+
+// restoreOldest makes the oldest snapshot of a tenant the current one, so that
+// the tenant's last container holds another one. It returns false if the server
+// was killed.
+func (v *tenantSim) restoreOldest(id, tenant string) bool {
+	s := v.s
+	all, err := s.Snapshots(s.t.Context(), id, tenant)
+	if err != nil {
+		return false
+	}
+	require.Greater(s.t, len(all), 1)
+	_, err = s.Restore(s.t.Context(), id, tenant, all[len(all)-1].ID)
+	return err == nil
 }
 
 // readNote checks the note in a claim's container: it is the tenant's whole note,
