@@ -10,21 +10,23 @@ import (
 
 func TestProgressIsRecordedAtIntervals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var records []int64
-		p := startProgress(func(n int64) { records = append(records, n) })
+		records := make(chan int64, 10)
+		p := startProgress(func(n int64) { records <- n })
 		p.update(5)
 		advance(progressBegin - time.Nanosecond)
 		require.Empty(t, records)
 		advance(time.Nanosecond)
-		require.Equal(t, []int64{5}, records)
+		require.EqualValues(t, 5, <-records)
 		p.update(7)
-		advance(2 * progressBegin)
-		require.Equal(t, []int64{5, 7}, records)
-		advance(4*progressBegin + 2*progressMax)
-		require.Equal(t, []int64{5, 7, 7, 7, 7}, records)
+		for _, next := range []time.Duration{2 * progressBegin, 4 * progressBegin, progressMax, progressMax} {
+			advance(next - time.Nanosecond)
+			require.Empty(t, records)
+			advance(time.Nanosecond)
+			require.EqualValues(t, 7, <-records)
+		}
 		p.stop()
 		advance(time.Hour)
-		require.Len(t, records, 5)
+		require.Empty(t, records)
 	})
 }
 
