@@ -310,8 +310,9 @@ func playScript(t *testing.T, end Role, script []byte) {
 	for _, x := range r.victim.exchanges {
 		for _, s := range x.streams {
 			for _, chunk := range s.chunks {
-				buffered += cap(chunk)
+				buffered += cap(chunk.buffer)
 			}
+			require.LessOrEqual(t, len(s.spare), maxSpare)
 		}
 	}
 	r.victim.mu.Unlock()

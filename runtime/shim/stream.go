@@ -30,7 +30,8 @@ type Stream struct {
 	cond sync.Cond
 
 	// Receiving.
-	chunks     [][]byte // received, not yet read
+	chunks     []chunk  // received, not yet read
+	spare      [][]byte // of chunks that were read
 	recvWindow int      // how many more bytes may arrive
 	consumed   int      // read, not yet granted again
 	readErr    error    // returned by Read after the last chunk; nil if more may arrive
@@ -60,9 +61,11 @@ func (s *Stream) Read(p []byte) (int, error) {
 		defer s.mu.Unlock()
 		return 0, s.readErr
 	}
-	n := copy(p, s.chunks[0])
-	if s.chunks[0] = s.chunks[0][n:]; len(s.chunks[0]) == 0 {
-		s.chunks[0] = nil
+	first := &s.chunks[0]
+	n := copy(p, first.unread)
+	if first.unread = first.unread[n:]; len(first.unread) == 0 {
+		s.recycle(first.buffer)
+		*first = chunk{}
 		s.chunks = s.chunks[1:]
 	}
 	s.consumed += n
@@ -161,7 +164,7 @@ const maxResetSize = 4 << 10
 
 // abort ends both directions and drops unread bytes. The caller holds mu.
 func (s *Stream) abort(reason error) {
-	s.chunks, s.readErr, s.writeErr = nil, reason, reason
+	s.chunks, s.spare, s.readErr, s.writeErr = nil, nil, reason, reason
 	s.signalDone()
 }
 
@@ -256,17 +259,50 @@ func (s *Stream) handleData(body []byte) error {
 	if s.readErr != nil {
 		return nil // the stream has ended for its reader
 	}
-	if last := len(s.chunks) - 1; last >= 0 && cap(s.chunks[last])-len(s.chunks[last]) >= len(body) {
-		s.chunks[last] = append(s.chunks[last], body...)
+	if last := len(s.chunks) - 1; last >= 0 && cap(s.chunks[last].unread)-len(s.chunks[last].unread) >= len(body) {
+		s.chunks[last].unread = append(s.chunks[last].unread, body...)
 		return nil
 	}
-	chunk := make([]byte, 0, max(len(body), minChunkSize))
-	s.chunks = append(s.chunks, append(chunk, body...))
+	buffer := s.chunkBuffer(len(body))
+	s.chunks = append(s.chunks, chunk{unread: append(buffer, body...), buffer: buffer})
 	return nil
 }
 
-// minChunkSize is the minimum capacity of a chunk of received bytes.
-const minChunkSize = 4 << 10
+// chunk is received bytes in a buffer.
+type chunk struct {
+	unread []byte
+	buffer []byte // without content
+}
+
+const (
+	// minChunkSize is the minimum capacity of a chunk of received bytes.
+	minChunkSize = 4 << 10
+	// maxSpare is how many buffers of MaxData a stream keeps for the next chunks.
+	// Without them a program with a small heap would spend half of its time on
+	// collecting garbage.
+	maxSpare = 4
+)
+
+// chunkBuffer returns an empty buffer for a body. At least half of it is used,
+// unless it is one of minChunkSize. The caller holds mu.
+func (s *Stream) chunkBuffer(size int) []byte {
+	if size <= MaxData/2 {
+		return make([]byte, 0, max(size, minChunkSize))
+	}
+	if last := len(s.spare) - 1; last >= 0 {
+		buffer := s.spare[last]
+		s.spare = s.spare[:last]
+		return buffer
+	}
+	return make([]byte, 0, MaxData)
+}
+
+// recycle keeps the buffer of a chunk that was read. The caller holds mu.
+func (s *Stream) recycle(buffer []byte) {
+	if cap(buffer) == MaxData && len(s.spare) < maxSpare {
+		s.spare = append(s.spare, buffer)
+	}
+}
 
 // handleCredit increases how much may be sent. The caller holds mu.
 func (s *Stream) handleCredit(body []byte) error {

@@ -112,7 +112,7 @@ func TestStalledStream(t *testing.T) {
 		synctest.Wait()
 		buffered, allocated := 0, 0
 		for _, chunk := range out.Stream(0).chunks {
-			buffered, allocated = buffered+len(chunk), allocated+cap(chunk)
+			buffered, allocated = buffered+len(chunk.unread), allocated+cap(chunk.buffer)
 		}
 		require.Equal(t, Window, buffered)
 		require.LessOrEqual(t, len(out.Stream(0).chunks), Window/minChunkSize*4/3+1, "small pieces share their chunks")
@@ -261,4 +261,36 @@ func TestStreamResetWithoutReason(t *testing.T) {
 		_, err = in.Stream(0).Read(make([]byte, 1))
 		require.ErrorContains(t, err, "was reset")
 	})
+}
+
+// Buffers of large chunks are used again, and only a few are kept.
+func TestChunkBuffersAreReused(t *testing.T) {
+	s := newStream(nil, 0, Window)
+	s.exchange = &exchange{conn: &Conn{}}
+	s.exchange.ended.Store(true) // nothing is sent
+	body, got := bytes.Repeat([]byte("x"), MaxData), make([]byte, MaxData)
+	for range 2 * maxSpare {
+		require.NoError(t, s.handleData(body))
+	}
+	first := &s.chunks[0].buffer[:1][0]
+	for range 2 * maxSpare {
+		_, err := io.ReadFull(s, got)
+		require.NoError(t, err)
+		require.Equal(t, body, got)
+	}
+	require.Len(t, s.spare, maxSpare)
+	require.Same(t, first, &s.spare[0][:1][0])
+	for i := range 2 * maxSpare {
+		require.NoError(t, s.handleData(bytes.Repeat([]byte{byte(i)}, MaxData)))
+	}
+	require.Empty(t, s.spare)
+	for i := range 2 * maxSpare {
+		_, err := io.ReadFull(s, got)
+		require.NoError(t, err)
+		require.Equal(t, bytes.Repeat([]byte{byte(i)}, MaxData), got)
+	}
+	require.NoError(t, s.handleData(body[:5]))
+	require.Equal(t, minChunkSize, cap(s.chunks[0].buffer))
+	s.abort(errAbandoned)
+	require.Empty(t, s.spare)
 }

@@ -41,7 +41,7 @@ func received(s *Stream) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, chunk := range s.chunks {
-		n += len(chunk)
+		n += len(chunk.unread)
 	}
 	return n
 }
