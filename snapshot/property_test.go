@@ -210,7 +210,7 @@ func (p *propertyTest) patch(name string) error {
 func (p *propertyTest) mkdir(name string) error { return os.Mkdir(name, 0o750) }
 
 func (p *propertyTest) link(name string) error {
-	return os.Symlink([]string{"n1", "/nowhere", "../..", "d"}[p.r.IntN(4)], name)
+	return os.Symlink([]string{"n1", "gone/nowhere", "../..", "d"}[p.r.IntN(4)], name)
 }
 
 func (p *propertyTest) remove(name string) error { return os.RemoveAll(name) }

@@ -33,7 +33,7 @@ func (b state) Sync(ctx context.Context, id string) (claim.Claim, snapshot.Trans
 	}
 	now := b.Backend.Snapshots[0]
 	c.Snapshot, c.SyncedAt = now.ID, &at
-	return c, snapshot.Transfer{Snapshot: now, Files: now.Files(), Bytes: now.Bytes(), Sent: 10, Duration: 12 * time.Millisecond}, nil
+	return c, snapshot.Transfer{Snapshot: now, Files: now.Files(), Bytes: now.Bytes(), MovedFiles: 1, MovedBytes: 20, Sent: 10, Duration: 12 * time.Millisecond}, nil
 }
 
 func (b state) Snapshots(_ context.Context, workload, _ string) ([]snapshot.Snapshot, error) {

@@ -35,7 +35,7 @@ and --tenant. The container keeps running. The workload must allow it
 			}
 			return r.printResult(cmd.OutOrStdout(), got, func(w io.Writer) error {
 				t := got.Transfer
-				what := fmt.Sprintf("%d files, %d bytes read, %d bytes uploaded in %.0f ms", t.MovedFiles, t.MovedBytes, t.Sent, t.Duration)
+				what := fmt.Sprintf("%d of these files (%d bytes) read, %d bytes uploaded in %.0f ms", t.MovedFiles, t.MovedBytes, t.Sent, t.Duration)
 				if got.Transfer.Unchanged {
 					what = "unchanged"
 				}
