@@ -18,7 +18,7 @@ func TestRetainedContainers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
 		h.Apply(file) // max_size is 3
-		h.RT.Break("get", runtime.ErrTainted)
+		h.RT.Break("scan_tree", runtime.ErrTainted)
 		kept := func() []doctor.Finding {
 			var found []doctor.Finding
 			for _, f := range newDoctor(h, freeSpace).Examine(t.Context()).Findings {
