@@ -12,7 +12,7 @@ import (
 )
 
 // nowhere is a container that discards what is written to it.
-type nowhere struct{ stalledTrees }
+type nowhere struct{ stalledCalls }
 
 func (n *nowhere) FillTree(context.Context, string, string, int64, func([]tree.Stamp)) (tree.Writer, error) {
 	return n, nil

@@ -143,7 +143,7 @@ func TestDownloadOfHostileIndex(t *testing.T) {
 
 // discarding is a container that discards what is written to it.
 type discarding struct {
-	stalledTrees
+	stalledCalls
 	bytes, entries atomic.Int64
 	peak           atomic.Uint64
 }

@@ -21,25 +21,30 @@ import (
 type stalledTrees struct {
 	call  string
 	after int
-	slow  time.Duration   // instead of never
-	ctx   context.Context //nolint:containedctx // of the call in progress
+	slow  time.Duration // instead of never
 }
 
 func (s *stalledTrees) ScanTree(ctx context.Context, _, _ string, _ tree.ScanOptions) (tree.Scan, error) {
-	s.ctx = ctx
-	return &endlessScan{s: s}, s.stall("scan")
+	c := stalledCalls{s, ctx}
+	return &endlessScan{stalledCalls: c}, c.stall("scan")
 }
 
 func (s *stalledTrees) FillTree(ctx context.Context, _, _ string, _ int64, _ func([]tree.Stamp)) (tree.Writer, error) {
-	s.ctx = ctx
-	if err := s.stall("fill"); err != nil {
+	c := stalledCalls{s, ctx}
+	if err := c.stall("fill"); err != nil {
 		return nil, err
 	}
-	return s, nil
+	return c, nil
 }
 
-func (s *stalledTrees) stall(call string) error {
-	if call != s.call {
+// stalledCalls are the calls of one scan or one writer.
+type stalledCalls struct {
+	*stalledTrees
+	ctx context.Context //nolint:containedctx // of the scan or writer
+}
+
+func (s stalledCalls) stall(call string) error {
+	if s.stalledTrees == nil || call != s.call {
 		return nil
 	}
 	if s.after--; s.after >= 0 {
@@ -53,20 +58,20 @@ func (s *stalledTrees) stall(call string) error {
 	return errors.Join(runtime.ErrUnavailable, s.ctx.Err())
 }
 
-func (s *stalledTrees) Create(tree.Entry) error { return s.stall("create") }
-func (s *stalledTrees) Write([]byte) error      { return s.stall("write") }
-func (s *stalledTrees) Hole(int64) error        { return s.stall("hole") }
-func (s *stalledTrees) Remove(string) error     { return s.stall("remove") }
-func (s *stalledTrees) Close() error            { return s.stall("close") }
-func (s *stalledTrees) Abort(error)             {}
+func (s stalledCalls) Create(tree.Entry) error { return s.stall("create") }
+func (s stalledCalls) Write([]byte) error      { return s.stall("write") }
+func (s stalledCalls) Hole(int64) error        { return s.stall("hole") }
+func (s stalledCalls) Remove(string) error     { return s.stall("remove") }
+func (s stalledCalls) Close() error            { return s.stall("close") }
+func (s stalledCalls) Abort(error)             {}
 
 type endlessScan struct {
-	s *stalledTrees
+	stalledCalls
 	n int
 }
 
 func (s *endlessScan) Next() ([]tree.Entry, error) {
-	if err := s.s.stall("next"); err != nil {
+	if err := s.stall("next"); err != nil {
 		return nil, err
 	}
 	s.n++
