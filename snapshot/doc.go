@@ -10,7 +10,8 @@
 //   - Of two concurrent uploads for the same tenant one wins, and the other
 //     gets an error. An older claim never replaces a newer claim's snapshot.
 //   - No object is ever written twice, and none that a kept snapshot needs is
-//     deleted. What none needs any more stays for an hour, for who reads it.
+//     deleted. What none needs any more stays for an hour, for downloads that
+//     still read it. A seen list is a hint, and may be replaced.
 //   - Files are streamed: neither memory nor the server's disk holds a tenant's
 //     state, and the number of concurrent uploads is bounded by memory.
 //   - What comes out of a container is controlled by a tenant and untrusted: an

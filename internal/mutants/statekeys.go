@@ -4,6 +4,12 @@ package main
 // and of the version of the list of snapshots.
 var stateKeys = []mutation{
 	{
+		desc: "state is stored without the server's keys", test: "TestUploadsAreEncrypted",
+		file: "snapshot/repository.go",
+		old:  `Keys: s.keys}}`,
+		new:  `Keys: nil}}`,
+	},
+	{
 		desc: "the whole object is taken for a range", test: "TestCloudsWithoutRanges", pkg: "snapshot",
 		file: "snapshot/cloud/bucket.go",
 		old:  `case first != offset:`,
