@@ -35,9 +35,17 @@ VALIDATE := $(CURDIR)/bin/tools/openapi-validate-$(VALIDATE_VERSION)
 CODEGEN_VERSION := $(shell awk '/oapi-codegen\/oapi-codegen\/v2 / { print $$NF == "indirect" ? $$(NF-2) : $$NF }' tools/openapi/go.mod)
 CODEGEN := $(CURDIR)/bin/tools/oapi-codegen-$(CODEGEN_VERSION)
 
+# And promtool, with which the alert rules are tested.
+PROMTOOL_VERSION := $(shell awk '/prometheus\/prometheus v/ { print $$NF == "indirect" ? $$(NF-2) : $$NF }' tools/prometheus/go.mod)
+PROMTOOL := $(CURDIR)/bin/tools/promtool-$(PROMTOOL_VERSION)
+
 # And gVisor's runsc, under which the suite runs on an engine of its own.
 GVISOR_VERSION := $(shell awk '/gvisor.dev\/gvisor / { print $$NF == "indirect" ? $$(NF-2) : $$NF }' tools/gvisor/go.mod)
 GVISOR := $(CURDIR)/bin/tools/runsc-$(GVISOR_VERSION)
+
+# And what lists the modules of the programs of a release.
+SBOM_VERSION := $(shell awk '/CycloneDX\/cyclonedx-gomod / { print $$NF == "indirect" ? $$(NF-2) : $$NF }' tools/sbom/go.mod)
+SBOM := $(CURDIR)/bin/tools/cyclonedx-gomod-$(SBOM_VERSION)
 
 # And the compiler of the client in TypeScript, by its lock file.
 TYPESCRIPT := clients/typescript/node_modules/.package-lock.json
@@ -63,9 +71,33 @@ build: ## make the static programs bin/hostler and bin/hostler-shim
 image: build ## the container image as bin/hostler-image.tar, without an engine; IMAGE names it
 	go run ./deploy/image -o bin/hostler-image.tar -tag '$(IMAGE)' bin/hostler bin/hostler-shim
 
+# Servers run on Linux only: elsewhere there is the command line.
+RELEASES := linux-amd64 linux-arm64 darwin-amd64 darwin-arm64 windows-amd64 windows-arm64
+
+.PHONY: release
+release: $(SBOM) $(RELEASES:%=release-%) ## archives for all systems in bin/release, with checksums and lists of their modules
+	go run ./deploy/release -o bin/release -version '$(VERSION)' -time "$$(git log -1 --format=%ct)" \
+	    -sbom $(SBOM) -programs bin/programs -linux deploy/systemd/hostler.service LICENSE README.md CHANGELOG.md docs/installing.md
+
+.PHONY: $(RELEASES:%=release-%)
+$(RELEASES:%=release-%): release-%:
+	@rm -rf bin/programs/$* && mkdir -p bin/programs/$*
+	GOOS=$(firstword $(subst -, ,$*)) GOARCH=$(lastword $(subst -, ,$*)) $(GOBUILD) -o bin/programs/$*/ ./cmd/hostler
+	$(if $(filter linux-%,$*),GOOS=linux GOARCH=$(lastword $(subst -, ,$*)) $(GOBUILD) -o bin/programs/$*/ ./cmd/hostler-shim)
+
+$(SBOM): tools/sbom/go.mod
+	@mkdir -p $(dir $@)
+	@echo "building cyclonedx-gomod $(SBOM_VERSION), once"
+	cd tools/sbom && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $@.part github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
+	@mv $@.part $@ && touch $@
+
 .PHONY: manifests
 manifests: $(HELM) ## generate deploy/manifests from the chart
 	go test -count=1 ./e2e/kubernetes -run TestManifests -update
+
+.PHONY: examples
+examples: ## run the example services on the process backend; skips those whose program is missing, and names it
+	go test ./e2e -run 'TestExampleServices' -count=1 -v
 
 .PHONY: demo
 demo: build ## show the lifecycle of a container; cleans up after itself
@@ -154,6 +186,17 @@ $(HELM): tools/helm/go.mod
 	@mkdir -p $(dir $@)
 	@echo "building helm $(HELM_VERSION), once"
 	cd tools/helm && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $@.part helm.sh/helm/v3/cmd/helm
+	@mv $@.part $@ && touch $@
+
+.PHONY: promtool-tool
+promtool-tool: $(PROMTOOL) ## build promtool, with which the alert rules are tested; takes minutes
+
+# The tag leaves out the discovery of targets at cloud providers: a fifth of the
+# packages, and most of the modules.
+$(PROMTOOL): tools/prometheus/go.mod
+	@mkdir -p $(dir $@)
+	@echo "building promtool $(PROMTOOL_VERSION), once"
+	cd tools/prometheus && CGO_ENABLED=0 go build -tags remove_all_sd,$(TAGS) -trimpath -ldflags '-s -w' -o $@.part github.com/prometheus/prometheus/cmd/promtool
 	@mv $@.part $@ && touch $@
 
 .PHONY: gvisor-tool

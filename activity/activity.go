@@ -20,6 +20,10 @@ type Type string
 const (
 	WorkloadApplied Type = "workload.applied"
 	WorkloadDeleted Type = "workload.deleted"
+	// WorkloadRejected records that a file of the followed directory is not applied,
+	// and WorkloadAccepted that nothing is wrong with it any more.
+	WorkloadRejected Type = "workload.rejected"
+	WorkloadAccepted Type = "workload.accepted"
 
 	PoolCreated   Type = "pool.created"
 	PoolScaled    Type = "pool.scaled"
@@ -128,7 +132,7 @@ const (
 // types lists every Type that Hostler records itself, for validation and
 // documentation.
 var types = []Type{
-	WorkloadApplied, WorkloadDeleted,
+	WorkloadApplied, WorkloadDeleted, WorkloadRejected, WorkloadAccepted,
 	PoolCreated, PoolScaled, PoolDrained, PoolWarning, PoolRecovered, PoolDestroyed,
 	ContainerCreating, ContainerCreated, ContainerClaimed, ContainerWiped, ContainerReleased,
 	ContainerUnhealthy, ContainerDied, ContainerForced, ContainerDestroying, ContainerDestroyed,
@@ -189,6 +193,7 @@ type Filter struct {
 	Claim     string
 	Point     string
 	Actor     string
+	Run       string
 	// MinPriority selects the events of this priority and above, and all events of
 	// Hostler, which come before those.
 	MinPriority int

@@ -15,6 +15,27 @@ type (
 		Revision         string `json:"revision" doc:"The revision since then."`
 	}
 
+	// WorkloadRejectedData is the data of WorkloadRejected.
+	WorkloadRejectedData struct {
+		Faults []FileFault `json:"faults" doc:"What is wrong with the file, the first of them."`
+		File   string      `json:"file" doc:"Its name in the directory that the server follows."`
+		More   int         `json:"more,omitempty" doc:"The number of other faults."`
+	}
+
+	// FileFault is one fault of a workload file.
+	FileFault struct {
+		Column  int    `json:"column,omitempty" doc:"From 1."`
+		Field   string `json:"field,omitempty"`
+		Hint    string `json:"hint,omitempty" doc:"What to write instead."`
+		Line    int    `json:"line,omitempty" doc:"From 1."`
+		Message string `json:"message"`
+	}
+
+	// WorkloadAcceptedData is the data of WorkloadAccepted.
+	WorkloadAcceptedData struct {
+		File string `json:"file" doc:"Its name in the directory that the server follows."`
+	}
+
 	// PoolScaledData is the data of PoolScaled.
 	PoolScaledData struct {
 		MaxSize         int `json:"max_size"`
@@ -26,6 +47,7 @@ type (
 	// PoolWarningData is the data of PoolWarning when a container could not be
 	// created.
 	PoolWarningData struct {
+		Chain    []string  `json:"chain,omitempty" doc:"What was being done when it failed, outermost first."`
 		Failures int       `json:"failures" doc:"Consecutive failures of the revision."`
 		NextTry  time.Time `json:"next_try" doc:"When the next container is created."`
 		Revision string    `json:"revision"`
@@ -68,8 +90,15 @@ type (
 
 	// ContainerDiedData is the data of ContainerDied when the main process exited.
 	ContainerDiedData struct {
-		ExitCode  int  `json:"exit_code"`
-		OOMKilled bool `json:"oom_killed"`
+		ExitCode  int      `json:"exit_code"`
+		OOMKilled bool     `json:"oom_killed"`
+		Output    *Excerpt `json:"output,omitempty" doc:"The end of what its main process printed, for authors and operators."`
+	}
+
+	// ContainerUnhealthyData is the data of ContainerUnhealthy.
+	ContainerUnhealthyData struct {
+		Check  *Excerpt `json:"check,omitempty" doc:"What the health check printed, for authors and operators."`
+		Output *Excerpt `json:"output,omitempty" doc:"The end of what its main process printed, for authors and operators."`
 	}
 
 	// ContainerForcedData is the data of ContainerForced.
@@ -124,6 +153,7 @@ type (
 
 	// ClaimReleaseFailedData is the data of ClaimReleaseFailed.
 	ClaimReleaseFailedData struct {
+		Chain    []string   `json:"chain,omitempty" doc:"What was being done when it failed, outermost first."`
 		Error    string     `json:"error"`
 		Failures int        `json:"failures" doc:"Consecutive failures with this reason."`
 		Reason   string     `json:"reason"`
@@ -190,6 +220,7 @@ type (
 		Stderr          Excerpt  `json:"stderr"`
 		Stdout          Excerpt  `json:"stdout"`
 		TimedOut        bool     `json:"timed_out"`
+		TimeoutMS       float64  `json:"timeout_ms,omitempty" doc:"The timeout that passed."`
 	}
 
 	// Excerpt is what an event shows of an output.
@@ -256,6 +287,9 @@ var newData = map[Type]func() any{
 	WorkloadApplied: func() any { return new(WorkloadAppliedData) },
 	WorkloadDeleted: nil,
 
+	WorkloadRejected: func() any { return new(WorkloadRejectedData) },
+	WorkloadAccepted: func() any { return new(WorkloadAcceptedData) },
+
 	PoolCreated:   nil,
 	PoolScaled:    func() any { return new(PoolScaledData) },
 	PoolDrained:   nil,
@@ -268,7 +302,7 @@ var newData = map[Type]func() any{
 	ContainerClaimed:    func() any { return new(ContainerClaimedData) },
 	ContainerWiped:      nil,
 	ContainerReleased:   nil,
-	ContainerUnhealthy:  nil,
+	ContainerUnhealthy:  func() any { return new(ContainerUnhealthyData) },
 	ContainerDied:       func() any { return new(ContainerDiedData) },
 	ContainerForced:     func() any { return new(ContainerForcedData) },
 	ContainerDestroying: func() any { return new(ContainerDestroyingData) },

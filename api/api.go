@@ -13,6 +13,7 @@ import (
 
 	"github.com/hostler/hostler/access"
 	"github.com/hostler/hostler/auth"
+	"github.com/hostler/hostler/hooks"
 )
 
 // Options configure the API.
@@ -52,6 +53,15 @@ type Options struct {
 	Version string
 	Log     *slog.Logger
 
+	// LiveOutput returns the record of a running attempt with what it has printed
+	// so far. nil: records have output when the attempt has ended.
+	LiveOutput func(context.Context, hooks.Run) hooks.Run
+
+	// OnRequest is called when a request begins, and what it returns when it was
+	// answered; OnFollower likewise for a stream of events. nil: nothing observes them.
+	OnRequest  func() (end func(Served))
+	OnFollower func() (end func())
+
 	// WriteTimeout bounds one write to a client. Heartbeat is the interval of
 	// heartbeats on an idle stream. UploadTimeout is how long a client may take for
 	// a part of a file. Zero means the default.
@@ -86,6 +96,8 @@ type API struct {
 
 	portTransport *http.Transport
 	portBuffers   copyBuffers
+
+	followers followers
 }
 
 // New returns the API with all its routes.

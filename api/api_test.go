@@ -349,6 +349,7 @@ func TestErrorCodes(t *testing.T) {
 		{&claim.UnavailableError{Reason: claim.NotReady}, 503, "pool_not_ready", map[string]any{"reason": "not_ready"}, "1"},
 		{&claim.UnavailableError{Reason: claim.FillFailing}, 503, "pool_not_ready", map[string]any{"reason": "fill_failing"}, "1"},
 		{&claim.UnavailableError{Reason: claim.Draining}, 503, "pool_not_ready", map[string]any{"reason": "draining"}, "1"},
+		{&claim.UnavailableError{Reason: claim.Deleting}, 503, "pool_not_ready", map[string]any{"reason": "deleting"}, "1"},
 		{failed("post_claim", hook), 502, "hook_failed", map[string]any{"claim": "claim-9", "step": "post_claim"}, ""},
 		{failed("healthy", pool.ErrUnhealthy), 502, "unhealthy", nil, ""},
 		{failed("restart", &runtime.StartError{Reason: runtime.StartBinaryNotFound}), 502, "start_failed", nil, ""},

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -67,14 +68,14 @@ func (a *API) viewClaim(ctx context.Context, c claim.Claim) claim.Claim {
 		at := c.LastActive().Add(ttl)
 		c.IdleExpiresAt = &at
 	}
-	return c
+	return viewOf(ctx).claim(c)
 }
 
 // ClaimRequest is the request for a claim.
 type ClaimRequest struct {
-	Workload string   `json:"workload" minLength:"1" maxLength:"128" doc:"The workload's id." example:"greeter"`
-	Tenant   string   `json:"tenant,omitempty" maxLength:"200" doc:"The tenant's name, by default that of the credential; a repeated request for the same tenant returns the same claim." example:"alice"`
-	Wait     Duration `json:"wait,omitempty" doc:"How long to wait for a container, at most 5m. Default: not at all when every container is in use, and up to 2m for one that is being created."`
+	Workload string    `json:"workload" minLength:"1" maxLength:"128" doc:"The workload's id." example:"greeter"`
+	Tenant   string    `json:"tenant,omitempty" maxLength:"200" doc:"The tenant's name, by default that of the credential; a repeated request for the same tenant returns the same claim." example:"alice"`
+	Wait     *Duration `json:"wait,omitempty" doc:"How long to wait for a container, at most 5m. 0: not at all, so that only an idle container is claimed. Default: not at all when every container is in use, and up to 2m for one that is being created."`
 
 	Labels      map[string]string `json:"labels,omitempty" doc:"For filters of claims and events, at most 16. They do not change."`
 	Parameters  map[string]string `json:"parameters,omitempty" doc:"Those that the workload declares, for its hooks."`
@@ -93,7 +94,10 @@ type claimIn struct {
 }
 
 func (a *API) claim(ctx context.Context, in *claimIn) (*claimOut, error) {
-	wait := in.Body.Wait.Duration
+	var wait time.Duration
+	if in.Body.Wait != nil {
+		wait = in.Body.Wait.Duration
+	}
 	if wait < 0 || wait > maxWait {
 		return nil, invalidf("body.wait: %s is not between 0 and %s", wait, maxWait)
 	}
@@ -102,7 +106,7 @@ func (a *API) claim(ctx context.Context, in *claimIn) (*claimOut, error) {
 		return nil, err
 	}
 	c, created, err := a.o.Claimer.Claim(ctx, claim.Request{
-		Workload: in.Body.Workload, Tenant: tenant, Wait: wait, Traceparent: validTraceparent(in.Traceparent),
+		Workload: in.Body.Workload, Tenant: tenant, Wait: wait, NoWait: in.Body.Wait != nil && wait == 0, Traceparent: validTraceparent(in.Traceparent),
 		Actor:  activity.ActorOf(ctx).Name,
 		Labels: in.Body.Labels, Parameters: in.Body.Parameters, Environment: in.Body.Environment, ExpiresIn: in.Body.ExpiresIn.Duration,
 	})
@@ -127,6 +131,7 @@ func (a *API) claim(ctx context.Context, in *claimIn) (*claimOut, error) {
 
 type listClaimsIn struct {
 	Paging
+	Selection
 	Workload  string   `query:"workload" maxLength:"128"`
 	Tenant    string   `query:"tenant" maxLength:"200"`
 	Container string   `query:"container" maxLength:"128"`
@@ -145,7 +150,7 @@ func (a *API) listClaims(ctx context.Context, in *listClaimsIn) (*struct{ Body *
 	}
 	items, err := a.o.Claims.Claims(ctx, claim.Filter{
 		Workload: in.Workload, Tenant: in.Tenant, Container: in.Container,
-		States: wanted, After: in.After, Limit: in.Limit + 1, Scope: scopeOf(ctx), Labels: labels,
+		States: wanted, After: in.After, IDPart: in.IDPart, Newest: in.isNewest(), Limit: in.Limit + 1, Scope: scopeOf(ctx), Labels: labels,
 	})
 	if err != nil {
 		return nil, err
@@ -167,6 +172,9 @@ func (a *API) getClaim(ctx context.Context, in *claimPath) (*struct{ Body claim.
 
 func (a *API) touch(ctx context.Context, in *claimPath) (*struct{ Body claim.Claim }, error) {
 	c, err := a.o.Claimer.Touch(ctx, in.ID)
+	if err == nil && c.State != claim.Active {
+		err = fmt.Errorf("claim %s: %w: it is %s", c.ID, claim.ErrNotActive, c.State)
+	}
 	if err != nil {
 		return nil, err
 	}

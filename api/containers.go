@@ -24,15 +24,16 @@ type containerPath struct {
 
 type containerOut struct{ Body pool.Container }
 
-func viewContainer(c pool.Container) pool.Container {
+func viewContainer(ctx context.Context, c pool.Container) pool.Container {
 	if c.Endpoint.Ports == nil {
 		c.Endpoint.Ports = []int{}
 	}
-	return c
+	return viewOf(ctx).container(c)
 }
 
 type listContainersIn struct {
 	Paging
+	Selection
 	Workload string   `query:"workload" maxLength:"128"`
 	Tenant   string   `query:"tenant" maxLength:"200"`
 	State    []string `query:"state,explode" doc:"creating, idle, claimed, destroying or destroyed; several as a list with commas or repeated."`
@@ -44,7 +45,7 @@ func (a *API) listContainers(ctx context.Context, in *listContainersIn) (*struct
 		return nil, err
 	}
 	items, err := a.o.Containers.Containers(ctx, pool.ContainerFilter{
-		Workload: in.Workload, Tenant: in.Tenant, States: wanted, After: in.After, Limit: in.Limit + 1,
+		Workload: in.Workload, Tenant: in.Tenant, States: wanted, After: in.After, IDPart: in.IDPart, Newest: in.isNewest(), Limit: in.Limit + 1,
 		Scope: scopeOf(ctx),
 	})
 	if err != nil {
@@ -52,7 +53,7 @@ func (a *API) listContainers(ctx context.Context, in *listContainersIn) (*struct
 	}
 	page := pageOf(items, in.Limit, func(c pool.Container) string { return c.ID })
 	for i, c := range page.Items {
-		page.Items[i] = viewContainer(c)
+		page.Items[i] = viewContainer(ctx, c)
 	}
 	return &struct{ Body *Page[pool.Container] }{page}, nil
 }
@@ -62,7 +63,7 @@ func (a *API) getContainer(ctx context.Context, in *containerPath) (*containerOu
 	if err != nil {
 		return nil, err
 	}
-	return &containerOut{viewContainer(c)}, nil
+	return &containerOut{viewContainer(ctx, c)}, nil
 }
 
 type destroyIn struct {

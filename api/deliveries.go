@@ -28,6 +28,7 @@ type deliveryOut struct{ Body delivery.Delivery }
 
 type listDeliveriesIn struct {
 	Paging
+	Selection
 	Workload  string   `query:"workload" maxLength:"128"`
 	Hook      string   `query:"hook" maxLength:"128"`
 	Container string   `query:"container" maxLength:"128"`
@@ -43,17 +44,24 @@ func (a *API) listDeliveries(ctx context.Context, in *listDeliveriesIn) (*struct
 	}
 	items, err := a.o.Deliveries.Deliveries(ctx, delivery.Filter{
 		Workload: in.Workload, Hook: in.Hook, Container: in.Container, Claim: in.Claim, Tenant: in.Tenant,
-		States: wanted, After: in.After, Limit: in.Limit + 1, Scope: scopeOf(ctx),
+		States: wanted, After: in.After, IDPart: in.IDPart, Newest: in.isNewest(), Limit: in.Limit + 1, Scope: scopeOf(ctx),
 	})
 	if err != nil {
 		return nil, err
 	}
 	page := pageOf(items, in.Limit, func(d delivery.Delivery) string { return d.ID })
+	for i, d := range page.Items {
+		page.Items[i] = viewOf(ctx).delivery(d)
+	}
 	return &struct{ Body *Page[delivery.Delivery] }{page}, nil
 }
 
 func (a *API) getDelivery(ctx context.Context, in *deliveryPath) (*deliveryOut, error) {
-	return answerDelivery(a.o.Deliveries.Delivery(ctx, in.ID))
+	out, err := answerDelivery(a.o.Deliveries.Delivery(ctx, in.ID))
+	if err == nil {
+		out.Body = viewOf(ctx).delivery(out.Body)
+	}
+	return out, err
 }
 
 func (a *API) retryDelivery(ctx context.Context, in *deliveryPath) (*deliveryOut, error) {

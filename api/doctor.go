@@ -14,5 +14,5 @@ type Doctor interface {
 // examine returns 200 whatever the findings, because the examination has
 // succeeded.
 func (a *API) examine(ctx context.Context, _ *struct{}) (*struct{ Body doctor.Report }, error) {
-	return &struct{ Body doctor.Report }{a.o.Doctor.Examine(ctx)}, nil
+	return &struct{ Body doctor.Report }{viewOf(ctx).report(a.o.Doctor.Examine(ctx))}, nil
 }

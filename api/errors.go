@@ -80,6 +80,7 @@ var errorCodes = []struct {
 	{runtime.ErrOutputLost, OutputLost},
 	{pool.ErrWorkloadNotFound, WorkloadNotFound},
 	{pool.ErrContainerNotFound, ContainerNotFound},
+	{pool.ErrNoOutput, ContainerNotFound},
 	{claim.ErrClaimNotFound, ClaimNotFound},
 	{claim.ErrInvalidTenant, InvalidRequest},
 	{claim.ErrNotConfigured, NotConfigured},
@@ -130,6 +131,8 @@ var syncReasons = []struct {
 	{snapshot.ErrCorrupt, "damaged"},
 	{snapshot.ErrCredentials, "credentials"},
 	{snapshot.ErrPathNotAllowed, "not_allowed"},
+	{snapshot.ErrFormat, "unknown_format"},
+	{snapshot.ErrUnknownKey, "unknown_key"},
 }
 
 func syncReason(err error) string {

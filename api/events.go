@@ -10,7 +10,6 @@ import (
 	"sort"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -24,6 +23,9 @@ type EventSource interface {
 	// Changed returns a channel that is closed at the next commit with events.
 	// A caller that gets it before it reads misses no later event.
 	Changed() <-chan struct{}
+	// NewestEvents returns the last matching events, at most limit, in the order of
+	// the log, and as Next the end of the log.
+	NewestEvents(ctx context.Context, f activity.Filter, limit int) (activity.Page, error)
 	// LastSeq returns the Seq of the newest event, 0 when there is none.
 	LastSeq(ctx context.Context) (int64, error)
 }
@@ -62,6 +64,7 @@ type EventFilter struct {
 	Claim       string   `query:"claim" maxLength:"128"`
 	Point       string   `query:"point" maxLength:"64"`
 	Actor       string   `query:"actor" maxLength:"300"`
+	Run         string   `query:"run" maxLength:"128" doc:"A hook run."`
 	Label       []string `query:"label,explode" doc:"NAME=VALUE: only events of claims with this label; repeated, with all of them. Claims that retention has removed have none."`
 	MinPriority int      `query:"min_priority" minimum:"0" maximum:"9" doc:"Of the events that tenants' programs published, those of this priority and above."`
 	Untrusted   string   `query:"untrusted" enum:"true,false" doc:"true: only events that tenants' programs published; false: only the others."`
@@ -72,6 +75,7 @@ type EventFilter struct {
 type eventsIn struct {
 	EventFilter
 	Limit  int  `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"The maximum number of items."`
+	Last   int  `query:"last" minimum:"1" maximum:"1000" doc:"The newest events instead, in the order of the log. next is the end of the log then. Not with after, since or a stream."`
 	Follow bool `query:"follow" doc:"Stream JSON lines."`
 }
 
@@ -87,7 +91,7 @@ func (in *EventFilter) format() string {
 }
 
 func (in *EventFilter) filter(ctx context.Context) (activity.Filter, error) {
-	f := activity.Filter{Workload: in.Workload, Container: in.Container, Tenant: in.Tenant, Claim: in.Claim, Point: in.Point, Actor: in.Actor, Scope: scopeOf(ctx)}
+	f := activity.Filter{Workload: in.Workload, Container: in.Container, Tenant: in.Tenant, Claim: in.Claim, Point: in.Point, Actor: in.Actor, Run: in.Run, Scope: scopeOf(ctx)}
 	if err := isKnownPoint(in.Point); err != nil {
 		return f, err
 	}
@@ -105,7 +109,7 @@ func (in *EventFilter) filter(ctx context.Context) (activity.Filter, error) {
 			return string(t) == word || strings.HasPrefix(string(t), word+".")
 		})
 		if !known && word != activity.CustomSubject && !activity.IsPublished(activity.Type(word)) {
-			return f, invalidf("query.type: unknown event type %q", word)
+			return f, unknownType(word)
 		}
 		f.Types = append(f.Types, activity.Type(word))
 	}
@@ -121,6 +125,9 @@ func (a *API) events(ctx context.Context, in *eventsIn) (*streamOut, error) {
 	if format == "" && in.Follow {
 		format = typeNDJSON
 	}
+	if in.Last > 0 {
+		return a.newestEvents(ctx, in, filter, format)
+	}
 	after, err := a.startSeq(ctx, &in.EventFilter, format != "")
 	if err != nil {
 		return nil, err
@@ -132,14 +139,34 @@ func (a *API) events(ctx context.Context, in *eventsIn) (*streamOut, error) {
 	if err != nil {
 		return nil, err
 	}
+	if n := countWithin(page.Items, maxEventPageSize); n < len(page.Items) {
+		page.Items, page.Next = page.Items[:n], page.Items[n-1].Seq
+	}
+	return eventPage(ctx, page), nil
+}
+
+// newestEvents returns the newest events.
+func (a *API) newestEvents(ctx context.Context, in *eventsIn, filter activity.Filter, format string) (*streamOut, error) {
+	if in.After != "" || in.Since != "" || format != "" {
+		return nil, invalidf("query.last: not with after, since or a stream; follow after the next of its page")
+	}
+	page, err := a.o.Events.NewestEvents(ctx, filter, in.Last)
+	if err != nil {
+		return nil, err
+	}
+	slices.Reverse(page.Items)
+	page.Items = page.Items[:countWithin(page.Items, maxEventPageSize)]
+	slices.Reverse(page.Items)
+	return eventPage(ctx, page), nil
+}
+
+// eventPage returns a page as the request's principal may see it.
+func eventPage(ctx context.Context, page activity.Page) *streamOut {
 	reader := viewOf(ctx)
 	for i, e := range page.Items {
 		page.Items[i] = reader.event(e)
 	}
 	body := EventPage{Items: page.Items, Next: page.Next, OldestSeq: page.OldestSeq}
-	if n := countWithin(body.Items, maxEventPageSize); n < len(body.Items) {
-		body.Items, body.Next = body.Items[:n], body.Items[n-1].Seq
-	}
 	if body.Items == nil {
 		body.Items = []activity.Event{}
 	}
@@ -147,7 +174,7 @@ func (a *API) events(ctx context.Context, in *eventsIn) (*streamOut, error) {
 		_, w := humago.Unwrap(c)
 		w.Header().Set("Content-Type", "application/json")
 		json.NewEncoder(w).Encode(body) //nolint:errcheck,errchkjson // the client has disconnected
-	}}, nil
+	}}
 }
 
 func (a *API) followEvents(ctx context.Context, in *struct{ EventFilter }) (*streamOut, error) {
@@ -211,13 +238,9 @@ func (a *API) startSeq(ctx context.Context, in *EventFilter, stream bool) (int64
 // seqAt returns the sequence number of a time, by binary search: the log is in
 // the order of its times, except for the duration of transactions.
 func (a *API) seqAt(ctx context.Context, text string, last int64) (int64, error) {
-	from, err := time.Parse(time.RFC3339, text)
+	from, err := startOf(text)
 	if err != nil {
-		ago, err := time.ParseDuration(text)
-		if err != nil || ago < 0 {
-			return 0, invalidf("query.since: %q is neither a time like 2026-01-31T15:04:05Z nor an age like 10m", text)
-		}
-		from = time.Now().Add(-ago)
+		return 0, err
 	}
 	var failed error
 	after := sort.Search(int(last), func(i int) bool {

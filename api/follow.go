@@ -62,6 +62,12 @@ func writeJSON(b *bytes.Buffer, v any) {
 func (a *API) follow(filter activity.Filter, after int64, format string) *streamOut {
 	return &streamOut{func(c huma.Context) {
 		r, w := humago.Unwrap(c)
+		end, refused := a.followers.begin(c.Context())
+		if refused != nil {
+			refused.write(w)
+			return
+		}
+		defer end()
 		w.Header().Set("Content-Type", format)
 		// Proxies must not buffer the stream.
 		w.Header().Set("X-Accel-Buffering", "no")
@@ -69,6 +75,7 @@ func (a *API) follow(filter activity.Filter, after int64, format string) *stream
 		if r.Method == http.MethodHead {
 			return
 		}
+		defer a.observeFollower()()
 		f := follower{a: a, filter: filter, view: viewOf(c.Context()), after: after, encoder: encoders[format], w: w, flush: http.NewResponseController(w).Flush}
 		if err := f.run(c.Context()); err != nil {
 			f.reportEnd(c.Context())

@@ -85,7 +85,9 @@ func (a *API) middleware(mux *http.ServeMux) http.Handler {
 func (a *API) logAccess(rec *recorder, r *http.Request, serve func() string) {
 	begin := time.Now()
 	var principal string
+	end := a.observe(rec, r)
 	defer func() { // also when a panic aborts the response
+		end(time.Since(begin))
 		level := slog.LevelInfo
 		if (r.Method == http.MethodGet || r.Method == http.MethodHead) && rec.status < 400 {
 			level = slog.LevelDebug

@@ -48,7 +48,7 @@ var descriptions = map[string]string{
 	"get-container":     "Also one that was destroyed, until retention removes its record.",
 	"get-claim":         "Also one that has ended, until retention removes its record.",
 	"extend":            "The end of its lifetime moves by the given duration. A repeated request moves it again: read expires_at if a response was lost. A claim without a lifetime cannot be extended.",
-	"touch":             "Its use is recorded, for pools with a claim_idle_ttl; idle_expires_at is when it is released without further use.",
+	"touch":             "Its use is recorded, for pools with a claim_idle_ttl; idle_expires_at is when it is released without further use. A claim that is not active is claim_not_active (409): its container is not the tenant's, and another touch changes nothing.",
 	"test-claim":        "In the container of an active claim, one test at a time. The runs are marked as a test.",
 	"wait":              "201: a new wait. 200: one of the name is open, or the request is a repeated one. With the parameter wait, the response comes when the wait has ended, or as it is then.",
 	"get-wait":          "With the parameter wait, the response comes when the wait has ended, or as it is then.",

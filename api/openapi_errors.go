@@ -51,6 +51,8 @@ var operationCodes = map[string][]Code{
 	"get-delivery":     {DeliveryNotFound},
 	"retry-delivery":   {DeliveryNotFound, Conflict, EventRemoved, EventHookNotFound, ClaimNotActive},
 	"discard-delivery": {DeliveryNotFound, Conflict},
+	"events":           {TooManyRequests},
+	"follow-events":    {TooManyRequests},
 	"replay-events":    {WorkloadNotFound, EventHookNotFound, Conflict},
 	"test-hooks":       {WorkloadNotFound},
 	"publish-event":    {ClaimNotFound, ClaimNotActive, RateLimited},

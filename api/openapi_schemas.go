@@ -55,7 +55,7 @@ func enums() map[string][]string {
 		"Event.point":               points,
 		"FollowedEvent.point":       points,
 		"Problem.code":              texts(slices.Sorted(maps.Keys(statuses))),
-		"Snapshot.reason":           {"release", "interval", "request", "restored"},
+		"Snapshot.reason":           {"release", "interval", "request", "restored", "import"},
 		"Variable.source":           {"given", "sample", "environment", "secret", "captured", "nothing"},
 	}
 }

@@ -23,6 +23,14 @@ type Paging struct {
 	After string `query:"after" maxLength:"200" doc:"The value of next of the previous page."`
 }
 
+// Selection are the parameters of lists that may be long.
+type Selection struct {
+	IDPart string `query:"id" minLength:"4" maxLength:"36" doc:"Only ids that begin or end with it, of the states that are listed."`
+	Order  string `query:"order" enum:"asc,desc" doc:"desc: the newest first. Default: asc."`
+}
+
+func (s Selection) isNewest() bool { return s.Order == "desc" }
+
 // pageOf returns a page of a list that was read with one item more than the
 // limit.
 func pageOf[T any](items []T, limit int, id func(T) string) *Page[T] {

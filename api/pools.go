@@ -61,8 +61,8 @@ func answerPool(s pool.Status, err error) (*poolOut, error) {
 
 // ScaleRequest changes the bounds that are set.
 type ScaleRequest struct {
-	MinIdle *int `json:"min_idle,omitempty" minimum:"0" maximum:"10000" doc:"The number of idle containers."`
-	MaxSize *int `json:"max_size,omitempty" minimum:"1" maximum:"10000" doc:"The maximum number of containers."`
+	MinIdle *int `json:"min_idle,omitempty" minimum:"0" maximum:"100000" doc:"The number of idle containers."`
+	MaxSize *int `json:"max_size,omitempty" minimum:"1" maximum:"100000" doc:"The maximum number of containers."`
 }
 
 type scaleIn struct {

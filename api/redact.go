@@ -14,6 +14,9 @@ import (
 var (
 	// outputReaders see the output of hooks, and what tenants' programs write.
 	outputReaders = []auth.Role{auth.Tenant, auth.Author, auth.Operator}
+	// logReaders see the output of main processes and of health checks: those who may
+	// use container-logs.
+	logReaders = authors
 	// addressReaders see from where others act.
 	addressReaders = []auth.Role{auth.Viewer, auth.Operator}
 )
@@ -21,6 +24,7 @@ var (
 // view is what the reader of a response sees of the things that it has.
 type view struct {
 	output  *activity.Scope // of what
+	logs    *activity.Scope // of what
 	address *activity.Scope // of what
 	actor   string          // its own
 }
@@ -28,7 +32,7 @@ type view struct {
 // viewOf returns the view of who sent a request.
 func viewOf(ctx context.Context) view {
 	p := auth.From(ctx)
-	v := view{output: p.Scope(outputReaders), address: p.Scope(addressReaders)}
+	v := view{output: p.Scope(outputReaders), logs: p.Scope(logReaders), address: p.Scope(addressReaders)}
 	if p != nil {
 		v.actor = p.Actor
 	}
@@ -42,9 +46,12 @@ var runOutput = []func(*hooks.Run){
 	func(r *hooks.Run) { r.Response = "" },
 }
 
+// seesOutput reports whether the reader sees the output of a run.
+func (v view) seesOutput(r hooks.Run) bool { return v.output.Includes(r.Tenant, r.Workload, r.Claim) }
+
 // run returns what the reader sees of a run.
 func (v view) run(r hooks.Run) hooks.Run {
-	if !v.output.Includes(r.Tenant, r.Workload, r.Claim) {
+	if !v.seesOutput(r) {
 		for _, hide := range runOutput {
 			hide(&r)
 		}
@@ -82,13 +89,31 @@ func hideContext(data any) {
 	}
 }
 
+// eventLogs is eventOutput for the output of containers.
+var eventLogs = map[activity.Type]func(any){
+	activity.ContainerDied: func(data any) {
+		if d, ok := data.(*activity.ContainerDiedData); ok {
+			d.Output = nil
+		}
+	},
+	activity.ContainerUnhealthy: func(data any) {
+		if d, ok := data.(*activity.ContainerUnhealthyData); ok {
+			d.Output, d.Check = nil, nil
+		}
+	},
+}
+
 // event returns what the reader sees of an event.
 func (v view) event(e activity.Event) activity.Event {
+	e = v.reasons(e)
 	if e.Address != "" && e.Actor != v.actor && !v.address.Includes(e.Tenant, e.Workload, e.Claim) {
 		e.Address = ""
 	}
-	hide := eventOutput[e.Type]
-	if hide == nil || len(e.Data) == 0 || v.output.Includes(e.Tenant, e.Workload, e.Claim) {
+	hide, readers := eventOutput[e.Type], v.output
+	if hide == nil {
+		hide, readers = eventLogs[e.Type], v.logs
+	}
+	if hide == nil || len(e.Data) == 0 || readers.Includes(e.Tenant, e.Workload, e.Claim) {
 		return e
 	}
 	data := activity.NewData(e.Type)

@@ -18,11 +18,13 @@ type RunReader interface {
 
 type listRunsIn struct {
 	Paging
+	Selection
 	Workload  string   `query:"workload" maxLength:"128"`
 	Container string   `query:"container" maxLength:"128"`
 	Claim     string   `query:"claim" maxLength:"128"`
 	Tenant    string   `query:"tenant" maxLength:"200"`
 	Point     string   `query:"point" maxLength:"64" doc:"pre_start, post_start, post_create, post_claim, pre_release or pre_destroy."`
+	Since     string   `query:"since" maxLength:"64" doc:"Attempts that have started since then: a time (RFC 3339) or an age such as 10m." example:"10m"`
 	Output    bool     `query:"output" doc:"Include the output of the attempts, at most 20 runs per page."`
 	State     []string `query:"state,explode" doc:"running, succeeded, failed, timed_out and so on; several as a list with commas or repeated."`
 }
@@ -35,6 +37,10 @@ func (a *API) listRuns(ctx context.Context, in *listRunsIn) (*struct{ Body *Page
 	if err := isKnownPoint(in.Point); err != nil {
 		return nil, err
 	}
+	since, err := startOf(in.Since)
+	if err != nil {
+		return nil, err
+	}
 	// The output of a thousand attempts may exceed the memory.
 	if in.Output {
 		in.Limit = min(in.Limit, maxOutputs)
@@ -43,7 +49,7 @@ func (a *API) listRuns(ctx context.Context, in *listRunsIn) (*struct{ Body *Page
 	// the page is complete.
 	items, err := a.o.Runs.Runs(ctx, hooks.RunFilter{
 		Workload: in.Workload, Container: in.Container, Claim: in.Claim, Tenant: in.Tenant,
-		Point: hooks.Point(in.Point), States: wanted, After: in.After, Limit: in.Limit + hooks.MaxEventRetries + 1,
+		Point: hooks.Point(in.Point), States: wanted, After: in.After, IDPart: in.IDPart, Since: since, Newest: in.isNewest(), Limit: in.Limit + hooks.MaxEventRetries + 1,
 		NoOutput: !in.Output, Scope: scopeOf(ctx),
 	})
 	if err != nil {
@@ -105,6 +111,9 @@ func (a *API) getRun(ctx context.Context, in *runPath) (*struct{ Body Attempts }
 	}
 	items, reader := slices.Clone(items), viewOf(ctx)
 	for i, r := range items {
+		if r.State == hooks.Running && a.o.LiveOutput != nil && reader.seesOutput(r) {
+			r = a.o.LiveOutput(ctx, r)
+		}
 		items[i] = reader.run(r)
 	}
 	return &struct{ Body Attempts }{Attempts{ID: in.ID, Items: items}}, nil

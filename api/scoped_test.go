@@ -212,13 +212,13 @@ func (w worlds) requireSame(tb testing.TB, method, path, query, body string) {
 var (
 	scopedLists   = []string{"claims", "waits", "hook-runs", "events", "events/stream", "deliveries", "containers", "workloads", "pools"}
 	scopedFilters = map[string][]string{
-		"claims":        {"tenant", "workload", "container", "state", "after", "limit"},
-		"waits":         {"tenant", "workload", "claim", "state", "after", "limit"},
-		"hook-runs":     {"tenant", "workload", "claim", "container", "point", "state", "output", "after", "limit"},
-		"events":        {"tenant", "workload", "claim", "container", "point", "type", "since", "follow", "untrusted", "min_priority", "after", "limit"},
-		"events/stream": {"tenant", "workload", "claim", "container", "point", "type", "since", "untrusted", "min_priority", "after"},
-		"deliveries":    {"tenant", "workload", "hook", "after"},
-		"containers":    {"tenant", "workload", "after"},
+		"claims":        {"tenant", "workload", "container", "state", "id", "order", "after", "limit"},
+		"waits":         {"tenant", "workload", "claim", "state", "id", "order", "after", "limit"},
+		"hook-runs":     {"tenant", "workload", "claim", "container", "point", "state", "output", "id", "order", "after", "limit"},
+		"events":        {"tenant", "workload", "claim", "container", "point", "type", "since", "follow", "untrusted", "min_priority", "run", "last", "after", "limit"},
+		"events/stream": {"tenant", "workload", "claim", "container", "point", "type", "since", "untrusted", "min_priority", "run", "after"},
+		"deliveries":    {"tenant", "workload", "hook", "id", "order", "after"},
+		"containers":    {"tenant", "workload", "id", "order", "after"},
 		"workloads":     {"after", "limit"},
 		"pools":         {"after", "limit"},
 	}
@@ -234,7 +234,7 @@ var (
 func scopedValues() []string {
 	values := []string{
 		"", "alice", "web", "*", "%", "_", "'", `"`, "0", "1", "5", "14", "999999", "-1", "true", "false", "10m", "9999h", "2000-01-01T00:00:00Z", "a\u0308", "\U0001f600", "é",
-		"hook", "hook.*", "agent", "agent.x", "container", "claim", "wait", "log.ended", "active", "released", "failed", "claimed", "post_claim", "post_create",
+		"hook", "hook.*", "agent", "agent.x", "container", "claim", "wait", "log.ended", "active", "released", "failed", "claimed", "post_claim", "post_create", "desc",
 		"claim-alice-web", "run-alice-web", "wait-alice-web", "box-alice-web", "claim-", "run-", "wait-b", "box-", strings.Repeat("x", 129),
 	}
 	for _, kind := range []string{"", "claim-", "run-", "wait-", "box-", "delivery-", "hook-"} {

@@ -36,6 +36,8 @@ func TestStateErrors(t *testing.T) {
 		{"release", releaseIt, &release.FailedError{Claim: claim.Claim{ID: "c"}, Err: unsynced("upload", snapshot.ErrTooLarge)}, 502, "sync_failed", "too_large", "c", 1},
 		{"claim", "POST /v1/claims", &claim.FailedError{Claim: claim.Claim{ID: "claim-9"}, Step: "download", Err: unsynced("download", snapshot.ErrCorrupt)}, 502, "sync_failed", "damaged", "claim-9", 0},
 		{"sync", sync, unsynced("upload", snapshot.ErrCredentials), 502, "sync_failed", "credentials", "", 0},
+		{"sync", sync, unsynced("upload", snapshot.ErrFormat), 502, "sync_failed", "unknown_format", "", 0},
+		{"sync", sync, unsynced("upload", snapshot.ErrUnknownKey), 502, "sync_failed", "unknown_key", "", 0},
 		{"sync", sync, unsynced("upload", fmt.Errorf("read: %w", claim.ErrNotActive)), 409, "claim_not_active", "", "", 0},
 		{"sync", sync, claim.ErrSyncNotConfigured, 409, "sync_not_configured", "", "", 0},
 		{"snapshots", list, unsynced("listing", errors.New("no route")), 502, "sync_failed", "sink", "", 0},

@@ -114,6 +114,7 @@ func (a *API) followWait(ctx context.Context, w wait.Wait, d time.Duration) (wai
 
 type listWaitsIn struct {
 	Paging
+	Selection
 	Workload string   `query:"workload" maxLength:"128"`
 	Claim    string   `query:"claim" maxLength:"128"`
 	Tenant   string   `query:"tenant" maxLength:"200"`
@@ -126,13 +127,16 @@ func (a *API) listWaits(ctx context.Context, in *listWaitsIn) (*struct{ Body *Pa
 		return nil, err
 	}
 	items, err := a.o.Waits.List(ctx, wait.Filter{
-		Workload: in.Workload, Claim: in.Claim, Tenant: in.Tenant, States: wanted, After: in.After, Limit: in.Limit + 1, NoContent: true,
+		Workload: in.Workload, Claim: in.Claim, Tenant: in.Tenant, States: wanted, After: in.After, IDPart: in.IDPart, Newest: in.isNewest(), Limit: in.Limit + 1, NoContent: true,
 		Scope: scopeOf(ctx),
 	})
 	if err != nil {
 		return nil, err
 	}
 	page := pageOf(items, in.Limit, func(w wait.Wait) string { return w.ID })
+	for i, w := range page.Items {
+		page.Items[i] = viewOf(ctx).wait(w)
+	}
 	return &struct{ Body *Page[wait.Wait] }{page}, nil
 }
 

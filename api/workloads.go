@@ -16,6 +16,8 @@ import (
 // Workloads has the methods on workloads that the API needs.
 type Workloads interface {
 	Apply(ctx context.Context, source []byte, file, dir string) (pool.Applied, error)
+	// Plan returns what Apply would do and return.
+	Plan(ctx context.Context, source []byte, file, dir string) (pool.Applied, pool.Plan, error)
 	Delete(ctx context.Context, id string) error
 	Workload(ctx context.Context, id string) (pool.Record, error)
 	Workloads(ctx context.Context) ([]pool.Record, error)
@@ -59,6 +61,8 @@ type AppliedWorkload struct {
 	Changed bool `json:"changed" doc:"Its revision or its pool changed."`
 	// Notes are remarks about the file.
 	Notes []workload.Note `json:"notes,omitempty" doc:"Remarks about the file, such as what another format means differently."`
+	// Plan is what applying would do.
+	Plan *pool.Plan `json:"plan,omitempty" doc:"With dry_run: what applying would do. The other values are those that it would have; nothing was changed."`
 }
 
 // viewWorkload returns a record for clients. If this version can no longer
@@ -104,6 +108,7 @@ func (a *API) getWorkload(ctx context.Context, in *workloadPath) (*struct{ Body 
 
 type applyIn struct {
 	ID          string `path:"id" maxLength:"128" doc:"The workload's id, as in the file." example:"greeter"`
+	DryRun      bool   `query:"dry_run" doc:"Do everything but change something: the answer is what applying would do."`
 	ContentType string `header:"Content-Type" hidden:"true"`
 	RawBody     []byte
 }
@@ -131,14 +136,29 @@ func (a *API) applyWorkload(ctx context.Context, in *applyIn) (*applyOut, error)
 			Hint:    "use the same id in both",
 		}}
 	}
-	applied, err := a.o.Workloads.Apply(ctx, source, file, "")
+	if parsed.HooksFrom != "" {
+		// The answer has the hooks that are copied. It is the same if there are none.
+		if err := permit(ctx, "", parsed.HooksFrom, ""); err != nil {
+			return nil, err
+		}
+	}
+	var plan *pool.Plan
+	apply := a.o.Workloads.Apply
+	if in.DryRun {
+		plan = new(pool.Plan)
+		apply = func(ctx context.Context, source []byte, file, dir string) (applied pool.Applied, err error) {
+			applied, *plan, err = a.o.Workloads.Plan(ctx, source, file, dir)
+			return applied, err
+		}
+	}
+	applied, err := apply(ctx, source, file, "")
 	if err != nil {
 		return nil, err
 	}
 	out := &applyOut{Status: http.StatusOK, Body: AppliedWorkload{
-		Workload: viewWorkload(applied.Record), Created: applied.Created, Changed: applied.Changed, Notes: parsed.Notes,
+		Workload: viewWorkload(applied.Record), Created: applied.Created, Changed: applied.Changed, Notes: parsed.Notes, Plan: plan,
 	}}
-	if applied.Created {
+	if applied.Created && !in.DryRun {
 		out.Status = http.StatusCreated
 	}
 	return out, nil

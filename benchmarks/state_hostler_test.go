@@ -184,11 +184,16 @@ func (s *stateServer) whyDestroyed(b *testing.B, container string) string {
 	return page.Items[0].Message
 }
 
-// moveToNew destroys the container of a released claim, and claims again.
+// moveToNew destroys the container of a released claim, waits until it is gone, and
+// claims again.
 func (t *stateTenant) moveToNew(b *testing.B) time.Duration {
 	b.Helper()
 	_, err := t.DestroyContainerNow(b.Context(), t.claim.Container, false)
 	require.NoError(b, err)
+	require.Eventually(b, func() bool {
+		c, err := t.Container(b.Context(), t.claim.Container)
+		return err == nil && c.State == client.ContainerDestroyed
+	}, time.Minute, 20*time.Millisecond, "the removal of its files is not a part of the download")
 	return t.take(b, client.SourceFresh)
 }
 

@@ -51,7 +51,9 @@ func benchState(b *testing.B, kind string) {
 	rounds := benchNumber(b, "HOSTLER_BENCH_STATE_ROUNDS", 3)
 	sink := newStateSink(b, kind)
 	for _, build := range stateBuilds(b) {
-		t.systems = append(t.systems, &hostlerState{server: startStateServer(b, build[0], build[1], sink)})
+		t.systems = append(t.systems, &hostlerState{
+			server: startStateServer(b, build[0], build[1], sink), next: startStateServer(b, build[0], build[1], sink),
+		})
 	}
 	t.systems = append(t.systems, newStateTools(b, sink)...)
 	before := loadAverage(b)

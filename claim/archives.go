@@ -87,9 +87,13 @@ func (s *Service) ExportSnapshot(ctx context.Context, workloadID, tenant, id str
 }
 
 // ImportSnapshot makes a tar the tenant's current snapshot, which the tenant's next
-// claim downloads. The former one stays in the list. Errors: those of Restore,
-// ErrTooManyArchives, runtime.ErrBadArchive and snapshot.ErrTooLarge.
-func (s *Service) ImportSnapshot(ctx context.Context, workloadID, tenant string, archive io.Reader) (snapshot.Snapshot, error) {
+// claim downloads. The former one stays in the list. The function admit is called
+// right before that, with what the tar has become; its error ends the import. Errors:
+// that of admit, those of Restore, ErrTooManyArchives, runtime.ErrBadArchive and
+// snapshot.ErrTooLarge.
+func (s *Service) ImportSnapshot(
+	ctx context.Context, workloadID, tenant string, archive io.Reader, admit func(context.Context, snapshot.Snapshot) error,
+) (snapshot.Snapshot, error) {
 	sink, ctx, end, err := s.beginArchive(ctx, workloadID, tenant)
 	if err != nil {
 		return snapshot.Snapshot{}, err
@@ -104,7 +108,16 @@ func (s *Service) ImportSnapshot(ctx context.Context, workloadID, tenant string,
 		return snapshot.Snapshot{}, err
 	}
 	origin := snapshot.Origin{Owner: snapshot.Owner{Workload: workloadID, Tenant: tenant}, Revision: record.Revision}
-	imported, err := sink.Import(ctx, origin, archive, unclaimed)
+	var refused error // by admit: it is not the sink's
+	imported, err := sink.Import(ctx, origin, archive, func(ctx context.Context, made snapshot.Snapshot) error {
+		if refused = admit(ctx, made); refused != nil {
+			return refused
+		}
+		return unclaimed(ctx)
+	})
+	if refused != nil {
+		return imported, refused
+	}
 	if err != nil {
 		return imported, classifyArchiveError("importing", err)
 	}

@@ -38,7 +38,7 @@ func TestArchivesOfTenant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
 		h.Apply(syncedWorkload)
-		imported, err := h.Claims.ImportSnapshot(t.Context(), "w", "ada", bytes.NewReader(tarOf(t, "data/note", "1")))
+		imported, err := h.Claims.ImportSnapshot(t.Context(), "w", "ada", bytes.NewReader(tarOf(t, "data/note", "1")), anyState)
 		require.NoError(t, err)
 		require.NotEmpty(t, imported.Revision)
 		list, err := h.Claims.Snapshots(t.Context(), "w", "ada")
@@ -64,15 +64,15 @@ func TestArchiveErrors(t *testing.T) {
 		h.Apply(syncedWorkload)
 		ctx, claims := t.Context(), h.Claims
 		discard := func(snapshot.Snapshot) (io.Writer, error) { return io.Discard, nil }
-		_, err := claims.ImportSnapshot(ctx, "none", "ada", strings.NewReader(""))
+		_, err := claims.ImportSnapshot(ctx, "none", "ada", strings.NewReader(""), anyState)
 		require.ErrorIs(t, err, pool.ErrWorkloadNotFound)
-		_, err = claims.ImportSnapshot(ctx, "w", "", strings.NewReader(""))
+		_, err = claims.ImportSnapshot(ctx, "w", "", strings.NewReader(""), anyState)
 		require.ErrorIs(t, err, claim.ErrInvalidTenant)
-		_, err = claims.ImportSnapshot(ctx, "w", "ada", bytes.NewReader(tarOf(t, "etc/x", "1")))
+		_, err = claims.ImportSnapshot(ctx, "w", "ada", bytes.NewReader(tarOf(t, "etc/x", "1")), anyState)
 		require.ErrorIs(t, err, runtime.ErrBadArchive)
 		_, err = claims.ExportSnapshot(ctx, "w", "ada", "", discard)
 		require.ErrorIs(t, err, snapshot.ErrNoSnapshot)
-		_, err = claims.ImportSnapshot(ctx, "w", "ada", bytes.NewReader(tarOf(t, "data/x", "1")))
+		_, err = claims.ImportSnapshot(ctx, "w", "ada", bytes.NewReader(tarOf(t, "data/x", "1")), anyState)
 		require.NoError(t, err)
 		refused := errors.New("refused")
 		_, err = claims.ExportSnapshot(ctx, "w", "ada", "", func(snapshot.Snapshot) (io.Writer, error) { return nil, refused })
@@ -83,7 +83,7 @@ func TestArchiveErrors(t *testing.T) {
 		require.ErrorAs(t, err, &failed)
 		_, err = claims.VerifySnapshots(ctx, "w", "ada", "", nil)
 		require.ErrorAs(t, err, &failed)
-		_, err = claims.ImportSnapshot(ctx, "w", "ada", bytes.NewReader(tarOf(t, "data/x", "1")))
+		_, err = claims.ImportSnapshot(ctx, "w", "ada", bytes.NewReader(tarOf(t, "data/x", "1")), anyState)
 		require.ErrorAs(t, err, &failed)
 	})
 }
@@ -98,7 +98,7 @@ func TestArchivesAreBounded(t *testing.T) {
 		var running sync.WaitGroup
 		for _, tenant := range []string{"a", "b", "c", "d"} {
 			running.Go(func() {
-				_, err := h.Claims.ImportSnapshot(ctx, "w", tenant, endlessReader{ctx})
+				_, err := h.Claims.ImportSnapshot(ctx, "w", tenant, endlessReader{ctx}, anyState)
 				if !errors.Is(err, context.Canceled) {
 					t.Errorf("got %v", err)
 				}
@@ -135,7 +135,7 @@ func TestImportNeedsNoClaim(t *testing.T) {
 		h.Apply(syncedWorkload)
 		archive := tarOf(t, "data/note", "1")
 		c := h.Claim("w", "ada")
-		_, err := h.Claims.ImportSnapshot(t.Context(), "w", "ada", bytes.NewReader(archive))
+		_, err := h.Claims.ImportSnapshot(t.Context(), "w", "ada", bytes.NewReader(archive), anyState)
 		require.ErrorIs(t, err, claim.ErrClaimExists)
 		h.Release(c)
 		before, err := h.Claims.Snapshots(t.Context(), "w", "ada")
@@ -148,7 +148,7 @@ func TestImportNeedsNoClaim(t *testing.T) {
 				}
 				return nil
 			})
-			_, err = h.Claims.ImportSnapshot(t.Context(), "w", "ada", bytes.NewReader(archive))
+			_, err = h.Claims.ImportSnapshot(t.Context(), "w", "ada", bytes.NewReader(archive), anyState)
 			require.ErrorIs(t, err, claim.ErrClaimExists, op)
 			require.ErrorContains(t, err, c.ID)
 			list, err := h.Claims.Snapshots(t.Context(), "w", "ada")
@@ -160,5 +160,27 @@ func TestImportNeedsNoClaim(t *testing.T) {
 			}
 			h.Release(c)
 		}
+	})
+}
+
+func anyState(context.Context, snapshot.Snapshot) error { return nil }
+
+// What a tar has become may be refused right before it is the tenant's state. That is
+// no error of the sink, and nothing of it stays.
+func TestImportIsAdmitted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply(syncedWorkload)
+		refusal := errors.New("too much")
+		_, err := h.Claims.ImportSnapshot(t.Context(), "w", "ada", bytes.NewReader(tarOf(t, "data/note", "1")), func(_ context.Context, s snapshot.Snapshot) error {
+			require.Positive(t, s.StoredBytes())
+			return refusal
+		})
+		require.ErrorIs(t, err, refusal)
+		_, isSink := errors.AsType[*claim.SyncError](err)
+		require.False(t, isSink)
+		list, err := h.Claims.Snapshots(t.Context(), "w", "ada")
+		require.NoError(t, err)
+		require.Empty(t, list)
 	})
 }

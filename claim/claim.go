@@ -89,6 +89,8 @@ type Claim struct {
 	Warnings []string           `json:"warnings"`
 	// Reason is why the claim failed or was released, or why its release failed.
 	Reason string `json:"reason,omitempty"`
+	// ReasonChain is what was being done when what Reason has went wrong.
+	ReasonChain []string `json:"reason_chain,omitempty" doc:"What was being done when that went wrong, outermost first."`
 	// Fence orders the claims of a tenant on a workload: a later claim has a
 	// greater fence, independent of the clock.
 	Fence int64 `json:"-"`

@@ -34,6 +34,7 @@ const (
 	NotReady    UnavailableReason = "not_ready"    // containers are being created and none is ready
 	FillFailing UnavailableReason = "fill_failing" // container creation fails
 	Draining    UnavailableReason = "draining"     // the pool is draining
+	Deleting    UnavailableReason = "deleting"     // the workload is being deleted
 )
 
 // UnavailableError is returned when no container became available before the
@@ -55,6 +56,7 @@ var plainDetails = map[UnavailableReason]string{
 	NotReady:    "no container is ready",
 	FillFailing: "container creation failed",
 	Draining:    "the pool is draining",
+	Deleting:    "the workload is being deleted",
 }
 
 // Plain returns the error as a tenant may see it: how many claims others have, and

@@ -116,6 +116,27 @@ func TestUnavailabilityReasons(t *testing.T) {
 			require.Zero(t, time.Since(start))
 		})
 	})
+	// A caller that does not wait takes no place in the queue: another one could not
+	// get the container that is being created, and none is created for this one.
+	t.Run("no wait", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			h := flowtest.New(t)
+			_, unblock := h.RT.Block("create")
+			h.Apply(flowtest.Edit(smallWorkload(1), "min_idle: 0", "min_idle: 1"))
+			start := time.Now()
+			_, _, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "bob", NoWait: true})
+			u, ok := errors.AsType[*claim.UnavailableError](err)
+			require.True(t, ok, "%v", err)
+			require.Equal(t, claim.NotReady, u.Reason)
+			require.Zero(t, time.Since(start))
+			require.Zero(t, h.Pools.Queue.Waiting("w"))
+			unblock()
+			h.AwaitIdle("w", 1)
+			_, created, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "bob", NoWait: true})
+			require.NoError(t, err)
+			require.True(t, created, "an idle one is claimed")
+		})
+	})
 	t.Run("exhausted after the wait", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			h := flowtest.New(t)

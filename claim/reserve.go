@@ -12,9 +12,9 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// defaultWait is how long a claim waits for a container that is being created
+// DefaultWait is how long a claim waits for a container that is being created
 // when the caller did not set a wait time.
-const defaultWait = 2 * time.Minute
+const DefaultWait = 2 * time.Minute
 
 // errNotRecorded is returned when a claim failed before it was recorded.
 var errNotRecorded = errors.New("claim not recorded")
@@ -38,12 +38,16 @@ func (a *acquisition) reserve(ctx context.Context) error {
 
 // findContainer reserves a container for the claim, or finds the tenant's
 // existing claim. When no container is idle it waits in the queue for the caller's wait
-// time. Without one it waits as long as a container is being created.
+// time. Without one it waits as long as a container is being created, and with
+// NoWait not at all.
 func (a *acquisition) findContainer(ctx context.Context) error {
 	queued := a.pools.Queue.Waiting(a.claim.Workload) > 0
 	err := a.tryReserve(ctx, queued)
 	if !errors.Is(err, ErrNoIdleContainer) {
 		return err
+	}
+	if a.request.NoWait {
+		return a.waitTimedOut(ctx)
 	}
 	waiter := a.pools.Queue.Add(a.claim.Workload)
 	defer waiter.Remove()
@@ -51,7 +55,7 @@ func (a *acquisition) findContainer(ctx context.Context) error {
 
 	timeout := a.request.Wait
 	if timeout <= 0 {
-		timeout = defaultWait
+		timeout = DefaultWait
 	}
 	deadline := time.NewTimer(timeout)
 	defer deadline.Stop()
@@ -169,13 +173,13 @@ func (a *acquisition) waitCanceled(ctx context.Context) error {
 
 // failFast returns an error when further waiting cannot succeed: for a caller
 // without a wait time, when no container is being created for it; for every
-// caller, when the pool is draining.
+// caller, when the pool is draining or its workload is being deleted.
 func (a *acquisition) failFast(ctx context.Context, waiter *pool.Waiter) error {
 	u, err := a.unavailability(ctx, waiter.Position())
 	if err != nil {
 		return err
 	}
-	if u.Reason == NotReady || u.Reason != Draining && a.request.Wait > 0 {
+	if u.Reason == NotReady || u.Reason != Draining && u.Reason != Deleting && a.request.Wait > 0 {
 		return nil
 	}
 	return u
@@ -191,7 +195,8 @@ func (a *acquisition) waitTimedOut(ctx context.Context) error {
 }
 
 // unavailability returns why no container is available now for a claim with
-// ahead claims before it in the queue.
+// ahead claims before it in the queue. After a failed creation the one in progress
+// may succeed, until many have failed in a row.
 func (a *acquisition) unavailability(ctx context.Context, ahead int) (*UnavailableError, error) {
 	s, err := a.pools.Status(ctx, a.claim.Workload)
 	if err != nil {
@@ -200,10 +205,13 @@ func (a *acquisition) unavailability(ctx context.Context, ahead int) (*Unavailab
 	u := &UnavailableError{Workload: s.Workload, RetryAfter: time.Second}
 	claimed := pool.EffectiveSize(s.Containers[pool.Claimed], s.Kept, s.MaxSize)
 	switch {
+	case s.Deleting:
+		u.Reason, u.Detail = Deleting, "the workload is being deleted"
+		u.RetryAfter = 30 * time.Second
 	case s.Fill.State == pool.FillDraining:
 		u.Reason, u.Detail = Draining, "the pool is draining"
 		u.RetryAfter = 30 * time.Second
-	case s.Fill.Failures > 0:
+	case s.Fill.State == pool.FillFailing, s.Fill.Failures > 0 && s.Containers[pool.Creating] == 0:
 		u.Reason = FillFailing
 		u.Detail = fmt.Sprintf("container creation failed: %s", s.Fill.LastError)
 		if s.Fill.NextTry != nil {
@@ -215,6 +223,9 @@ func (a *acquisition) unavailability(ctx context.Context, ahead int) (*Unavailab
 	default:
 		u.Reason = NotReady
 		u.Detail = fmt.Sprintf("%d containers are being created and none is ready", s.Containers[pool.Creating])
+		if s.Fill.Failures > 0 {
+			u.Detail += fmt.Sprintf("; the last creation failed: %s", s.Fill.LastError)
+		}
 		if s.Newer > 0 {
 			u.Detail += fmt.Sprintf("; %d were created by a newer server with an unsupported protocol", s.Newer)
 		}

@@ -148,3 +148,18 @@ func TestWorkloadRemovedBeforeItsClaim(t *testing.T) {
 		require.Equal(t, claim.Failed, all[0].State)
 	})
 }
+
+// A claim on a workload that is being deleted is refused at once with that reason,
+// whatever its wait time: the pool does not fill again.
+func TestClaimOnDeletedWorkload(t *testing.T) {
+	h := flowtest.NewStopped(t)
+	r := h.Apply("id: w\nimage: box\ncommand: [box, idle]\npool: { min_idle: 0, max_size: 3 }\n").Record
+	kept := pool.Container{ID: "kept", Workload: "w", Revision: r.Revision, State: pool.Creating, Fence: 1, Protocol: h.RT.Protocols().Current}
+	require.NoError(t, h.DB.AddContainer(t.Context(), kept, 3))
+	require.NoError(t, h.Pools.Delete(t.Context(), "w"))
+	_, _, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada", Wait: time.Minute})
+	u, ok := errors.AsType[*claim.UnavailableError](err)
+	require.True(t, ok, "%v", err)
+	require.Equal(t, claim.Deleting, u.Reason)
+	require.Equal(t, "the workload is being deleted", u.Plain().Detail)
+}

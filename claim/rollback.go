@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/hostler/hostler/internal/rootcause"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/runtime"
 )
@@ -33,7 +34,8 @@ func (a *acquisition) rollback(ctx context.Context, cause error) error {
 		return errUnusable
 	}
 	a.changed = false
-	destroy := pool.BeginDestroy("", []pool.State{pool.Claimed}, "unusable for a claim: "+cause.Error())
+	reason, chain := rootcause.Of(cause)
+	destroy := pool.DestroyFailed("", []pool.State{pool.Claimed}, "unusable for a claim: "+reason, chain...)
 	if err := a.detach(ctx, &destroy); err != nil {
 		return fmt.Errorf("discard container %s: %w", a.claim.Container, err)
 	}

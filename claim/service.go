@@ -67,8 +67,11 @@ type Request struct {
 	Workload string
 	Tenant   string
 	// Wait is how long the caller waits for a container. At 0 the caller waits
-	// only for a container that is being created or can be created.
+	// only for a container that is being created or can be created, DefaultWait at
+	// most.
 	Wait time.Duration
+	// NoWait is set if the caller gets a container that is idle, or none.
+	NoWait bool
 	// Traceparent is the valid traceparent header of the caller, or "".
 	Traceparent string
 	// Actor is who claims: see activity.Actor.

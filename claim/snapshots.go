@@ -19,6 +19,9 @@ var ErrClaimExists = errors.New("the tenant has a live claim")
 // the engine.
 func (s *Service) Sync(ctx context.Context, id string) (Claim, snapshot.Transfer, error) {
 	c, w, err := s.activeClaim(ctx, id)
+	if errors.Is(err, ErrClaimNotFound) {
+		return Claim{}, snapshot.Transfer{}, err // it has the id
+	}
 	if err == nil && (w.Sync == nil || !w.Sync.Policy.Manual) {
 		err = fmt.Errorf("%w: sync.policy.manual of %s is not set", ErrSyncNotConfigured, c.Workload)
 	}

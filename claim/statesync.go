@@ -199,8 +199,10 @@ const pruneTimeout = time.Minute
 const maxUploadAttempts = 3
 
 func (ss *StateSync) uploadWithRetry(ctx context.Context, sink *snapshot.Sink, c Claim, o snapshot.Origin) (t snapshot.Transfer, err error) {
+	// What was listed may still have to be stored, which can take long.
+	o.Verify = func(ctx context.Context) error { return ss.verifyUnchanged(ctx, c) }
 	for range maxUploadAttempts {
-		t, err = sink.Upload(ctx, verifiedTrees{ss.rt, func() error { return ss.verifyUnchanged(ctx, c) }}, o)
+		t, err = sink.Upload(ctx, verifiedTrees{ss.rt, func() error { return o.Verify(ctx) }}, o)
 		if !errors.Is(err, snapshot.ErrConflict) {
 			break
 		}

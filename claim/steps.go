@@ -10,6 +10,7 @@ import (
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/hooks/runner"
 	"github.com/hostler/hostler/internal/flow"
+	"github.com/hostler/hostler/internal/rootcause"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/snapshot"
 	"github.com/hostler/hostler/workload"
@@ -190,12 +191,13 @@ func (s *Service) notifyActivated(c Claim) {
 	}
 }
 
-// recordedReason returns why a claim failed, as its tenant may see it.
-func recordedReason(cause error) string {
+// recordedReason returns why a claim failed, as its tenant may see it, and what was
+// being done.
+func recordedReason(cause error) (reason string, chain []string) {
 	if unavailable, ok := errors.AsType[*UnavailableError](cause); ok {
-		return unavailable.Plain().Error()
+		return unavailable.Plain().Error(), nil
 	}
-	return cause.Error()
+	return rootcause.Of(cause)
 }
 
 // fail records that the claim failed, and has its container destroyed. A claim
@@ -211,7 +213,8 @@ func (a *acquisition) fail(workCtx context.Context, cause error) (Claim, bool, e
 		return Claim{}, false, cause
 	}
 	a.markFailing(a.claim.ID)
-	failure := Fail(a.claim.ID, recordedReason(cause))
+	reason, chain := recordedReason(cause)
+	failure := Fail(a.claim.ID, reason, append([]string{step}, chain...)...)
 	setReason := failure.Set
 	failure.Set = func(c *Claim) {
 		setReason(c)

@@ -75,6 +75,8 @@ type Filter struct {
 	Container string
 	States    []State // empty: the live ones
 	After     string  // only IDs after this one, in order of ID
+	IDPart    string  // only IDs that begin or end with it
+	Newest    bool    // in the reverse order; After: only IDs before this one
 	Limit     int     // 0: no limit
 	// Scope is what the reader may see. nil: everything.
 	Scope *activity.Scope

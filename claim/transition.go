@@ -81,15 +81,15 @@ func Activate(id string, source Source, timings map[string]float64) Transition {
 }
 
 // Fail ends a pending claim and destroys its container, which a hook may have
-// partly changed.
-func Fail(id, reason string) Transition {
+// partly changed. chain is what was being done when it failed, outermost first.
+func Fail(id, reason string, chain ...string) Transition {
 	m := newTransition(fail, id, activity.Event{
 		Message: "claim failed: " + reason, Data: activity.Data(activity.ReasonData{Reason: reason}),
 	})
-	destroy := pool.BeginDestroy("", []pool.State{pool.Claimed}, "its claim failed: "+reason)
+	destroy := pool.DestroyFailed("", []pool.State{pool.Claimed}, "its claim failed: "+reason, chain...)
 	m.Container = &destroy
 	now := time.Now().UTC()
-	m.Set = func(c *Claim) { c.Reason, c.ReleasedAt = reason, &now }
+	m.Set = func(c *Claim) { c.Reason, c.ReasonChain, c.ReleasedAt = reason, chain, &now }
 	return m
 }
 

@@ -39,6 +39,15 @@ func (c *Client) Apply(ctx context.Context, id string, source []byte) (AppliedWo
 	return out, err
 }
 
+// PlanApply returns what Apply would do and return, and changes nothing.
+func (c *Client) PlanApply(ctx context.Context, id string, source []byte) (AppliedWorkload, error) {
+	out, _, err := doJSON[AppliedWorkload](ctx, c, call{
+		method: http.MethodPut, path: path("/v1/workloads", id), query: url.Values{"dry_run": {"true"}}, body: source,
+		header: http.Header{"Content-Type": {"application/yaml"}},
+	})
+	return out, err
+}
+
 // DeleteWorkload deletes a workload. It is gone only when gone is true, else
 // it goes with its last container.
 func (c *Client) DeleteWorkload(ctx context.Context, id string) (gone bool, err error) {
@@ -70,7 +79,7 @@ func (c *Client) Drain(ctx context.Context, workload string) (Pool, error) {
 
 // Containers lists the containers that match.
 func (c *Client) Containers(ctx context.Context, f ContainerFilter) ([]Container, error) {
-	q := values("workload", f.Workload, "tenant", f.Tenant, "state", joined(f.States), "after", f.After)
+	q := values("workload", f.Workload, "tenant", f.Tenant, "state", joined(f.States), "after", f.After, "id", f.IDPart, "order", order(f.Newest))
 	return listAll[Container](ctx, c, "/v1/containers", q, f.Limit)
 }
 
@@ -121,14 +130,23 @@ type claimRequest struct {
 
 func newClaimRequest(workload, tenant string, wait time.Duration) claimRequest {
 	r := claimRequest{Workload: workload, Tenant: tenant}
-	if wait != 0 {
+	switch {
+	case wait == NoWait:
+		r.Wait = "0s"
+	case wait != 0:
 		r.Wait = wait.String()
 	}
 	return r
 }
 
+// NoWait, as the wait of a claim, claims a container that is idle, or none. A wait
+// of 0 is the server's default: up to 2 minutes for a container that is being
+// created, and no time when every container is in use.
+const NoWait time.Duration = -1
+
 // Claim requests a container and returns when the claim is active. Asking for
-// what the tenant holds already returns it, with created false.
+// what the tenant holds already returns it, with created false. wait is how long
+// to wait for a container; see NoWait.
 func (c *Client) Claim(ctx context.Context, workload, tenant string, wait time.Duration) (out Claim, created bool, err error) {
 	out, status, err := post[Claim](ctx, c, "/v1/claims", newClaimRequest(workload, tenant, wait))
 	return out, status == http.StatusCreated, err
@@ -136,7 +154,7 @@ func (c *Client) Claim(ctx context.Context, workload, tenant string, wait time.D
 
 // Claims lists the claims that match.
 func (c *Client) Claims(ctx context.Context, f ClaimFilter) ([]Claim, error) {
-	q := values("workload", f.Workload, "tenant", f.Tenant, "container", f.Container, "state", joined(f.States), "after", f.After)
+	q := values("workload", f.Workload, "tenant", f.Tenant, "container", f.Container, "state", joined(f.States), "after", f.After, "id", f.IDPart, "order", order(f.Newest))
 	addLabels(q, f.Labels)
 	return listAll[Claim](ctx, c, "/v1/claims", q, f.Limit)
 }
@@ -189,7 +207,7 @@ func (c *Client) Release(ctx context.Context, id string, discard bool) (Claim, e
 // Runs lists the attempts of hooks that match.
 func (c *Client) Runs(ctx context.Context, f RunFilter) ([]Run, error) {
 	q := values("workload", f.Workload, "container", f.Container, "claim", f.Claim, "tenant", f.Tenant,
-		"point", string(f.Point), "state", joined(f.States), "after", f.After)
+		"point", string(f.Point), "state", joined(f.States), "after", f.After, "id", f.IDPart, "since", f.Since, "order", order(f.Newest))
 	if !f.NoOutput {
 		q.Set("output", "true")
 	}
@@ -210,6 +228,14 @@ func (c *Client) Doctor(ctx context.Context) (Report, error) {
 // Health is what a probe sees; an error when the server is not ready.
 func (c *Client) Health(ctx context.Context) (ServerHealth, error) {
 	return get[ServerHealth](ctx, c, "/readyz")
+}
+
+// order is the parameter of the order of a list.
+func order(newest bool) string {
+	if newest {
+		return "desc"
+	}
+	return ""
 }
 
 func joined[S ~string](states []S) string {

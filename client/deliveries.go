@@ -49,13 +49,15 @@ type DeliveryFilter struct {
 	Tenant    string
 	States    []DeliveryState
 	After     string // ids after this one
+	IDPart    string // ids that begin or end with it; of all states only if States has them
+	Newest    bool   // the newest first; After: ids before this one
 	Limit     int    // 0: no limit
 }
 
 // Deliveries lists the deliveries that match.
 func (c *Client) Deliveries(ctx context.Context, f DeliveryFilter) ([]Delivery, error) {
 	q := values("workload", f.Workload, "hook", f.Hook, "container", f.Container, "claim", f.Claim, "tenant", f.Tenant,
-		"state", joined(f.States), "after", f.After)
+		"state", joined(f.States), "after", f.After, "id", f.IDPart, "order", order(f.Newest))
 	return listAll[Delivery](ctx, c, "/v1/deliveries", q, f.Limit)
 }
 

@@ -23,6 +23,8 @@ type EventType string
 const (
 	EventWorkloadApplied     EventType = "workload.applied"
 	EventWorkloadDeleted     EventType = "workload.deleted"
+	EventWorkloadRejected    EventType = "workload.rejected"
+	EventWorkloadAccepted    EventType = "workload.accepted"
 	EventPoolCreated         EventType = "pool.created"
 	EventPoolScaled          EventType = "pool.scaled"
 	EventPoolDrained         EventType = "pool.drained"
@@ -151,6 +153,7 @@ type EventFilter struct {
 	Claim     string
 	Point     string
 	Actor     string
+	Run       string            // a hook run
 	Labels    map[string]string // of the claim, all of them
 	// Of the events that tenants' programs published: the lowest priority.
 	MinPriority int
@@ -167,7 +170,7 @@ type EventQuery struct {
 
 func (q EventQuery) values() url.Values {
 	v := values("type", joined(q.Types), "workload", q.Workload, "container", q.Container,
-		"tenant", q.Tenant, "claim", q.Claim, "point", q.Point, "actor", q.Actor, "after", q.After, "since", q.Since)
+		"tenant", q.Tenant, "claim", q.Claim, "point", q.Point, "actor", q.Actor, "run", q.Run, "after", q.After, "since", q.Since)
 	addLabels(v, q.Labels)
 	if q.MinPriority > 0 {
 		v.Set("min_priority", strconv.Itoa(q.MinPriority))
@@ -182,6 +185,16 @@ func (q EventQuery) values() url.Values {
 func (c *Client) Events(ctx context.Context, q EventQuery, limit int) (EventPage, error) {
 	query := q.values()
 	query.Set("limit", strconv.Itoa(limit))
+	out, _, err := doJSON[EventPage](ctx, c, call{method: http.MethodGet, path: "/v1/events", query: query})
+	return out, err
+}
+
+// LastEvents reads the newest events that match, in the order of the log, n at most.
+// To follow the log from there, continue after the page's Next. After and Since have
+// to be empty.
+func (c *Client) LastEvents(ctx context.Context, q EventQuery, n int) (EventPage, error) {
+	query := q.values()
+	query.Set("last", strconv.Itoa(n))
 	out, _, err := doJSON[EventPage](ctx, c, call{method: http.MethodGet, path: "/v1/events", query: query})
 	return out, err
 }

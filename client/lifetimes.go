@@ -13,7 +13,7 @@ import (
 
 // ClaimOptions are what a claim may have. The zero value has nothing.
 type ClaimOptions struct {
-	Wait        time.Duration     // for a container; 0: the server's default
+	Wait        time.Duration     // for a container; 0: the server's default; NoWait: not at all
 	Labels      map[string]string // for filters
 	Parameters  map[string]string // of the workload, for its hooks
 	Environment map[string]string // of the main process

@@ -29,6 +29,32 @@ type AppliedWorkload struct {
 	Changed bool `json:"changed"` // its revision or its pool changed
 	// Notes are remarks about the file, with the fields of an error.
 	Notes []ValidationError `json:"notes,omitempty"`
+	// Plan is what applying would do, of a dry run.
+	Plan *Plan `json:"plan,omitempty"`
+}
+
+// Plan is what applying a workload file would do.
+type Plan struct {
+	PreviousRevision string        `json:"previous_revision,omitempty"` // empty: there is no such workload
+	Changes          []FieldChange `json:"changes"`                     // at most 200
+	Revised          []string      `json:"revised"`                     // what of that determines the containers
+	EndsDraining     bool          `json:"ends_draining,omitempty"`     // of the pool
+	Replaced         []Replaced    `json:"replaced"`                    // the containers that would be outdated
+}
+
+// FieldChange is a value of the file that would change.
+type FieldChange struct {
+	Field  string  `json:"field"`            // its path, such as hooks.post_claim[1].timeout
+	Before *string `json:"before,omitempty"` // as JSON; nil: there is none
+	After  *string `json:"after,omitempty"`
+}
+
+// Replaced is how many containers would be outdated for one reason.
+type Replaced struct {
+	Reason   string `json:"reason"`
+	Idle     int    `json:"idle"`     // destroyed once enough new ones are ready
+	Claimed  int    `json:"claimed"`  // destroyed when they are released
+	Creating int    `json:"creating"` // canceled unless their creation ends soon
 }
 
 // Pool is the pool of a workload.
@@ -60,11 +86,14 @@ const (
 
 // Fill is how filling a pool goes.
 type Fill struct {
-	State       FillState  `json:"state"`
-	Failures    int        `json:"failures"` // in a row
-	NextTry     *time.Time `json:"next_try,omitempty"`
-	LastError   string     `json:"last_error,omitempty"` // kept until a container was created
-	LastErrorAt *time.Time `json:"last_error_at,omitempty"`
+	State     FillState  `json:"state"`
+	Failures  int        `json:"failures"` // in a row
+	NextTry   *time.Time `json:"next_try,omitempty"`
+	LastError string     `json:"last_error,omitempty"` // kept until a container was created
+	// LastErrorChain is what was being done when it occurred, outermost first.
+	LastErrorChain []string   `json:"last_error_chain,omitempty"`
+	LastContainer  string     `json:"last_container,omitempty"` // whose creation that was; see ContainerLogs
+	LastErrorAt    *time.Time `json:"last_error_at,omitempty"`
 }
 
 // Scale changes the bounds of a pool; nil leaves one as it is.
@@ -114,8 +143,11 @@ type Container struct {
 	Endpoint Endpoint       `json:"endpoint"`
 	Node     string         `json:"node,omitempty"`   // the machine that it runs on
 	Reason   string         `json:"reason,omitempty"` // why it is being destroyed, was destroyed or is not healthy
-	Forced   string         `json:"forced,omitempty"` // how an operator has forced its destruction: after_hooks, now or done
-	Protocol int            `json:"protocol"`         // the version that its shim speaks
+	// ReasonChain is what was being done when that went wrong, outermost first.
+	ReasonChain []string `json:"reason_chain,omitempty"`
+	Output      string   `json:"output,omitempty"` // kept: ContainerLogs has it when the container is gone; wanted: it will be read
+	Forced      string   `json:"forced,omitempty"` // how an operator has forced its destruction: after_hooks, now or done
+	Protocol    int      `json:"protocol"`         // the version that its shim speaks
 	// CreatedAt and ChangedAt are when it and its state began, WipedAt when it
 	// was last wiped for a claim.
 	CreatedAt time.Time  `json:"created_at"`
@@ -129,6 +161,8 @@ type ContainerFilter struct {
 	Tenant   string
 	States   []ContainerState // empty: all but ContainerDestroyed
 	After    string           // ids after this one
+	IDPart   string           // ids that begin or end with it; of all states only if States has them
+	Newest   bool             // the newest first; After: ids before this one
 	Limit    int              // 0: no limit
 }
 
@@ -182,9 +216,11 @@ type Claim struct {
 	Hooks     []HookSummary      `json:"hooks"`            // every attempt, in order
 	Timings   map[string]float64 `json:"timings"`          // milliseconds by step
 	Warnings  []string           `json:"warnings"`
-	Reason    string             `json:"reason,omitempty"`    // why it failed, was released or could not be released
-	Snapshot  string             `json:"snapshot,omitempty"`  // of its tenant's state: put in, or taken last
-	SyncedAt  *time.Time         `json:"synced_at,omitempty"` // when the state was last taken
+	Reason    string             `json:"reason,omitempty"` // why it failed, was released or could not be released
+	// ReasonChain is what was being done when that went wrong, outermost first.
+	ReasonChain []string   `json:"reason_chain,omitempty"`
+	Snapshot    string     `json:"snapshot,omitempty"`  // of its tenant's state: put in, or taken last
+	SyncedAt    *time.Time `json:"synced_at,omitempty"` // when the state was last taken
 	// Failures is how often its release has failed in a row for FailureReason,
 	// since FailedAt. RetryAt is when it is tried again; nil when it is not.
 	Failures      int           `json:"failures,omitempty"`
@@ -218,6 +254,8 @@ type ClaimFilter struct {
 	States    []ClaimState      // empty: the live ones
 	Labels    map[string]string // all of them
 	After     string            // ids after this one
+	IDPart    string            // ids that begin or end with it; of all states only if States has them
+	Newest    bool              // the newest first; After: ids before this one
 	Limit     int               // 0: no limit
 }
 

@@ -99,6 +99,8 @@ type WaitFilter struct {
 	Tenant   string
 	States   []WaitState
 	After    string // ids after this one
+	IDPart   string // ids that begin or end with it; of all states only if States has them
+	Newest   bool   // the newest first; After: ids before this one
 	Limit    int    // 0: no limit
 }
 
@@ -178,7 +180,7 @@ func (c *Client) FollowWait(ctx context.Context, id string, d time.Duration) (Wa
 
 // Waits lists the waits that match, without their contexts and data.
 func (c *Client) Waits(ctx context.Context, f WaitFilter) ([]Wait, error) {
-	q := values("workload", f.Workload, "claim", f.Claim, "tenant", f.Tenant, "state", joined(f.States), "after", f.After)
+	q := values("workload", f.Workload, "claim", f.Claim, "tenant", f.Tenant, "state", joined(f.States), "after", f.After, "id", f.IDPart, "order", order(f.Newest))
 	return listAll[Wait](ctx, c, "/v1/waits", q, f.Limit)
 }
 

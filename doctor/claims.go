@@ -2,7 +2,9 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hostler/hostler/activity"
@@ -21,8 +23,12 @@ func (v *examination) failedReleases(ctx context.Context) error {
 	for _, c := range claims {
 		f := v.describeClaim(c)
 		f.Severity = Error
-		f.Message = fmt.Sprintf("claim %s of tenant %s keeps its container after %d consecutive failed releases: %s", c.ID, c.Tenant, c.Failures, c.Reason)
-		f.Hint = fmt.Sprintf(releaseHints[c.FailureReason]+"; `hostler release %[1]s` retries at once, and `hostler release %[1]s --discard` discards the state", c.ID)
+		f.Message = fmt.Sprintf("claim %s of tenant %s keeps its container after %s: %s", c.ID, c.Tenant, counted(c.Failures, "consecutive failed release"), c.Reason)
+		fix := releaseHints[c.FailureReason]
+		if problem, ok := stateProblemOf(c); ok {
+			fix = hintFor(problem.upload, c)
+		}
+		f.Hint = fix + fmt.Sprintf("; `hostler release %[1]s` retries at once, and `hostler release %[1]s --discard` discards the state", c.ID)
 		v.addFinding(f)
 	}
 	return nil
@@ -70,8 +76,9 @@ func (v *examination) newerContainers(ctx context.Context) error {
 		}
 		v.addFinding(Finding{
 			Severity: Warning, Workload: s.Workload,
-			Message: fmt.Sprintf("%d containers of %s were made by a newer server: this one does not support their protocol, and leaves them unchanged", s.Newer, s.Workload),
-			Hint:    "finish the upgrade of the servers; to stay with this version, start the newer one again, drain the pool and release its claims there first",
+			Message: fmt.Sprintf("%s of %s made by a newer server %s unchanged: this server does not support that protocol",
+				counted(s.Newer, "container"), s.Workload, map[bool]string{true: "remains", false: "remain"}[s.Newer == 1]),
+			Hint: "finish the upgrade of the servers; to stay with this version, start the newer one again, drain the pool and release its claims there first",
 		})
 	}
 	return nil
@@ -125,6 +132,32 @@ func (v *examination) describeClaim(c claim.Claim) Finding {
 	return Finding{Severity: Warning, Workload: c.Workload, Container: c.Container, Claim: c.ID, Tenant: c.Tenant}
 }
 
+// failureDetails returns where the details of the last failed creation are: in the
+// output of its hook, in that of its main process, or in the events.
+func (v *examination) failureDetails(ctx context.Context, s pool.Status) (Finding, error) {
+	id := s.Fill.LastContainer
+	if id == "" { // an older server has counted the failure
+		return Finding{Hint: fmt.Sprintf("`hostler events --workload %s --type hook.failed,container` shows details", s.Workload)}, nil
+	}
+	runs, err := v.Records.Runs(ctx, hooks.RunFilter{Container: id, NoOutput: true})
+	if err != nil {
+		return Finding{}, err
+	}
+	for _, r := range slices.Backward(runs) {
+		if r.State != hooks.Succeeded && r.State != hooks.Skipped {
+			return Finding{Container: id, Run: r.ID, Hint: fmt.Sprintf("`hostler logs %s` shows what the hook printed", r.ID)}, nil
+		}
+	}
+	c, err := v.Records.Container(ctx, id)
+	if err != nil && !errors.Is(err, pool.ErrContainerNotFound) {
+		return Finding{}, err
+	}
+	if c.Output == pool.NoOutput { // its image could not be pulled, or it printed nothing
+		return Finding{Container: id, Hint: fmt.Sprintf("`hostler events --container %s --after 0` shows its steps", id)}, nil
+	}
+	return Finding{Container: id, Hint: fmt.Sprintf("`hostler logs --container %s` shows what it printed", id)}, nil
+}
+
 // failingPools finds pools whose containers cannot be created.
 func (v *examination) failingPools(ctx context.Context) error {
 	all, err := v.Pools.Statuses(ctx)
@@ -137,10 +170,18 @@ func (v *examination) failingPools(ctx context.Context) error {
 		}
 		f := Finding{
 			Severity: Warning, Workload: s.Workload,
-			Message: fmt.Sprintf("%d consecutive container creations of %s failed: %s", s.Fill.Failures, s.Workload, s.Fill.LastError),
-			Hint: fmt.Sprintf("fix the image, the hook or the file and `hostler apply -f FILE`: a changed file is tried at once; "+
-				"`hostler events --workload %s --type hook.failed,container` shows details", s.Workload),
+			Message: fmt.Sprintf("the last container creation of %s failed: %s", s.Workload, s.Fill.LastError),
+			Hint:    "fix the image, the hook or the file and `hostler apply -f FILE`: a changed file is tried at once; ",
 		}
+		if s.Fill.Failures > 1 {
+			f.Message = fmt.Sprintf("the last %d container creations of %s failed: %s", s.Fill.Failures, s.Workload, s.Fill.LastError)
+		}
+		details, err := v.failureDetails(ctx, s)
+		if err != nil {
+			return err
+		}
+		f.Container, f.Run = details.Container, details.Run
+		f.Hint += details.Hint
 		if s.Containers[pool.Idle] == 0 {
 			f.Severity = Error // no tenant can claim
 		}
@@ -149,8 +190,8 @@ func (v *examination) failingPools(ctx context.Context) error {
 	return nil
 }
 
-// runEndGrace is how long after its timeout the end of a hook may be recorded.
-const runEndGrace = time.Minute
+// RunEndGrace is how long after its timeout the end of a hook may be recorded.
+const RunEndGrace = time.Minute
 
 func (v *examination) stuckRuns(ctx context.Context) error {
 	running, err := v.Records.Runs(ctx, hooks.RunFilter{States: []hooks.RunState{hooks.Running}})
@@ -158,8 +199,8 @@ func (v *examination) stuckRuns(ctx context.Context) error {
 		return err
 	}
 	for _, r := range running {
-		timeout := v.timeout(ctx, r)
-		if v.now.Sub(r.StartedAt) < timeout+runEndGrace {
+		timeout := v.HookTimeout(ctx, r)
+		if v.now.Sub(r.StartedAt) < timeout+RunEndGrace {
 			continue
 		}
 		v.addFinding(Finding{
@@ -171,14 +212,14 @@ func (v *examination) stuckRuns(ctx context.Context) error {
 	return nil
 }
 
-// timeout returns the timeout of a run's hook, or the maximum when its workload
+// HookTimeout returns the timeout of a run's hook, or the maximum when its workload
 // no longer exists.
-func (v *examination) timeout(ctx context.Context, r hooks.Run) time.Duration {
-	c, err := v.Records.Container(ctx, r.Container)
+func (d *Doctor) HookTimeout(ctx context.Context, r hooks.Run) time.Duration {
+	c, err := d.Records.Container(ctx, r.Container)
 	if err != nil {
 		return hooks.MaxTimeout
 	}
-	w, _, err := v.Catalog.Revision(ctx, r.Workload, c.Revision)
+	w, _, err := d.Catalog.Revision(ctx, r.Workload, c.Revision)
 	if err != nil {
 		return hooks.MaxTimeout
 	}

@@ -92,10 +92,20 @@ func (v *examination) unhealthyContainers(ctx context.Context) error {
 		v.addFinding(Finding{
 			Severity: Error, Workload: c.Workload, Container: c.ID, Claim: c.Claim, Tenant: c.Tenant,
 			Message: fmt.Sprintf("container %s of tenant %s is %s: %s", c.ID, c.Tenant, c.Health, c.Reason),
-			Hint:    fmt.Sprintf("`hostler logs --container %s` shows the cause; `hostler release %s`, and have the tenant claim again", c.ID, c.Claim),
+			Hint:    unhealthyHint(c),
 		})
 	}
 	return nil
+}
+
+// unhealthyHint returns the hint for a claimed container that is not healthy.
+// Nothing is left of one that an operator destroyed.
+func unhealthyHint(c pool.Container) string {
+	hint := fmt.Sprintf("`hostler release %s`, and have the tenant claim again", c.Claim)
+	if c.Forced == pool.NotForced || c.Output == pool.OutputKept {
+		hint = fmt.Sprintf("`hostler logs --container %s` shows what it printed; ", c.ID) + hint
+	}
+	return hint
 }
 
 // stuckContainerAge is how long the creation or the removal of a container may

@@ -38,6 +38,9 @@ type Doctor struct {
 	Credentials func() CredentialFailures
 	// CredentialProblems returns what is wrong with the sources of keys and bindings.
 	CredentialProblems func() []string
+	// WorkloadFiles returns what the leader has found in the directory of workload
+	// files. Nil: there is nothing to examine.
+	WorkloadFiles func(ctx context.Context) (pool.FollowedFiles, error)
 }
 
 // Engine is what runs the containers.
@@ -86,12 +89,14 @@ var componentChecks = []check{
 
 // recordChecks compare the records with the engine and with time limits.
 var recordChecks = []check{
+	{"workload_files", (*examination).workloadFiles},
 	{"unknown_container", (*examination).unknownContainers},
 	{"missing_container", (*examination).missingContainers},
 	{"container_health", (*examination).unhealthyContainers},
 	{"stuck_container", (*examination).stuckContainers},
 	{"release_failed", (*examination).failedReleases},
 	{"kept_containers", (*examination).retainedContainers},
+	{"unreadable_state", (*examination).unreadableState},
 	{"newer_container", (*examination).newerContainers},
 	{"stuck_claim", (*examination).stuckClaims},
 	{"failing_pool", (*examination).failingPools},
@@ -149,6 +154,14 @@ var errCheckTimeout = fmt.Errorf("no answer within %s", checkTimeout)
 func (v *examination) addFinding(f Finding) {
 	f.Check = v.current
 	v.report.Findings = append(v.report.Findings, f)
+}
+
+// counted returns a number with its noun.
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // age returns how long ago t was, for display.

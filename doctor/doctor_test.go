@@ -3,6 +3,7 @@ package doctor_test
 import (
 	"context"
 	"errors"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/fake"
 	"github.com/hostler/hostler/snapshot/snapshottest"
 	"github.com/hostler/hostler/store"
 	"github.com/hostler/hostler/workload"
@@ -73,13 +75,19 @@ func TestFindings(t *testing.T) {
 			h.RT.SetProtocols(runtime.Protocols{Oldest: 1, Current: 1})
 			h.Restart()
 			h.Until("there is one of this version", func() bool { return h.Count("w", pool.Idle) == 2 })
-		}, doctor.Warning, "newer_container", "1 containers of w were made by a newer server", "finish the upgrade"},
+		}, doctor.Warning, "newer_container", "1 container of w made by a newer server remains unchanged", "finish the upgrade"},
 		{"a claimed container that exited", false, func(h *flowtest.Harness) {
 			c := h.Claim("w", "ada")
 			h.AwaitIdle("w", 1)
 			h.RT.Kill(c.Container)
 			synctest.Wait()
 		}, doctor.Error, "container_health", "of tenant ada is exited", "hostler logs --container"},
+		{"a claimed container that an operator destroyed", false, func(h *flowtest.Harness) {
+			c := h.Claim("w", "ada")
+			h.AwaitIdle("w", 1)
+			require.NoError(h.T, h.Pools.DestroyContainer(h.T.Context(), c.Container, true))
+			synctest.Wait()
+		}, doctor.Error, "container_health", "an operator destroyed it", "`hostler release"},
 		{"a container that cannot be removed", true, func(h *flowtest.Harness) {
 			record(h, pool.Destroying)
 			advance(time.Hour)
@@ -138,6 +146,9 @@ func TestFindings(t *testing.T) {
 				require.Equal(t, test.check, f.Check)
 				require.Contains(t, f.Message, test.message)
 				require.Contains(t, f.Hint, test.hint)
+				if strings.HasPrefix(test.hint, "`") {
+					require.True(t, strings.HasPrefix(f.Hint, test.hint), f.Hint)
+				}
 			})
 		})
 	}
@@ -177,17 +188,47 @@ func TestFailingPoolSeverity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
 		h.Apply(strings.Replace(file, "sync:", "hooks: { post_create: [{ command: [box, exit, '3'] }] }\nsync:", 1))
-		h.Until("a failure", func() bool {
-			s, err := h.Pools.Status(t.Context(), "w")
-			require.NoError(t, err)
-			return s.Fill.Failures > 0
-		})
-		findings := newDoctor(h, freeSpace).Examine(t.Context()).Findings
-		require.NotEmpty(t, findings)
-		require.Equal(t, "failing_pool", findings[0].Check)
-		require.Equal(t, doctor.Error, findings[0].Severity)
-		require.Contains(t, findings[0].Message, "post_create hook")
+		for failures, message := range []string{"the last container creation of w failed: ", "the last 2 container creations of w failed: "} {
+			h.Until("a failure", func() bool {
+				s, err := h.Pools.Status(t.Context(), "w")
+				require.NoError(t, err)
+				return s.Fill.Failures > failures
+			})
+			findings := newDoctor(h, freeSpace).Examine(t.Context()).Findings
+			require.NotEmpty(t, findings)
+			require.Equal(t, "failing_pool", findings[0].Check)
+			require.Equal(t, doctor.Error, findings[0].Severity)
+			require.Contains(t, findings[0].Message, message+"post_create hook")
+		}
 	})
+}
+
+// The hint of a failing pool names the container's output only if there is some: a
+// container whose image could not be pulled has printed nothing.
+func TestFailingPoolDetails(t *testing.T) {
+	for failing, hint := range map[string]string{
+		"create": "hostler events --container ",
+		"check":  "hostler logs --container ",
+	} {
+		t.Run(failing, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := flowtest.New(t)
+				h.RT.AddProgram("printer", func(_ context.Context, p *fake.Proc) int {
+					io.WriteString(p.Stdout, "starting\n") //nolint:errcheck // it is in memory
+					return fake.Park
+				})
+				if failing == "create" {
+					h.RT.Break(failing, errors.New("no such image"))
+				}
+				h.Apply("id: w\nimage: box\ncommand: [printer]\npool: { min_idle: 1, max_size: 1 }\nhealthcheck: { test: [CMD, box, exit, '7'], retries: 1 }\n")
+				h.Until("a failure", func() bool { return len(h.Events(activity.PoolWarning)) > 0 })
+				findings := newDoctor(h, freeSpace).Examine(t.Context()).Findings
+				require.NotEmpty(t, findings)
+				require.Equal(t, "failing_pool", findings[0].Check)
+				require.Contains(t, findings[0].Hint, hint+findings[0].Container)
+			})
+		})
+	}
 }
 
 // A hook whose end is not recorded long after its timeout is a finding.

@@ -144,6 +144,7 @@ func TestCommandTerminal(t *testing.T) {
 		p.await("100")
 		p.resize(40, 120)
 		p.await("120")
+		p.awaitRaw()
 		_, err = p.keys.Write([]byte{4}) // the end of the input
 		require.NoError(t, err)
 		require.NoError(t, c.Wait())
@@ -154,6 +155,7 @@ func TestCommandTerminal(t *testing.T) {
 		c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 		require.NoError(t, c.Start())
 		s.eventually(func() bool { return strings.Contains(s.mustCLI("get", "commands", g.ID), "kept") })
+		p.awaitRaw()
 		_, err = p.keys.Write([]byte{0x10, 0x11})
 		require.NoError(t, err)
 		p.await("the command continues")

@@ -23,7 +23,7 @@ hooks:
   events:
     - { name: audit, on: [claim, container.destroyed], webhook: { url: "URL/ok" } }
     - { name: flaky, on: [claim.activated], webhook: { url: "URL/flaky" } }
-    - { name: inside, on: [claim.activated], command: [APP, append, /state/seen, x] }
+    - { name: inside, on: [claim.activated], command: [APP, append, /state/seen, x], idempotent: true }
 `
 
 // Every event of a workload reaches each hook for it, in the order of the log

@@ -121,7 +121,8 @@ func (s *server) requireReplacedKey(credentials, token string) {
 	require.Equal(s.t, client.ClaimReleased, released.State)
 	runs := s.runsOf(client.RunFilter{Claim: c.ID, Point: client.PreRelease})
 	require.Equal(s.t, client.RunState("start_failed"), runs[0].State)
-	require.Contains(s.t, runs[0].Error, "secret parameter token: it cannot be decrypted: parameters.key was replaced")
+	require.Contains(s.t, runs[0].Error, "it cannot be decrypted: parameters.key was replaced")
+	require.Contains(s.t, runs[0].Error, "secret parameter token")
 }
 
 // A claim ends with its lifetime, also when the server was down at that time.

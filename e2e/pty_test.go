@@ -58,3 +58,13 @@ func (p *pty) await(text string) {
 		p.seen.Write(buf[:n])
 	}
 }
+
+// awaitRaw waits until the program in the terminal is passed each key as it is. A
+// terminal takes some of the keys that are typed before for itself.
+func (p *pty) awaitRaw() {
+	p.t.Helper()
+	require.Eventually(p.t, func() bool {
+		mode, err := unix.IoctlGetTermios(int(p.terminal.Fd()), unix.TCGETS)
+		return err == nil && mode.Lflag&unix.ICANON == 0
+	}, waitTimeout, 5*time.Millisecond)
+}

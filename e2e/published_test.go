@@ -12,7 +12,8 @@ import (
 	"github.com/hostler/hostler/client"
 )
 
-// publishedWorkload has hooks for what the tenant's program publishes.
+// publishedWorkload has hooks for what the tenant's program publishes. The command may
+// run again: its server is killed, perhaps while it begins.
 const publishedWorkload = `
 pool: { min_idle: 1, max_size: 2 }
 hooks:
@@ -21,7 +22,7 @@ hooks:
       on: [task-completed]
       webhook: { url: "URL/done?tool=${TOOL_NAME}", body: '{"summary": "${TASK_SUMMARY}", "activity": "${ACTIVITY}"}' }
     - { name: changed, on: [activity-change], webhook: { url: "URL/changed" } }
-    - { name: inside, on: [custom], command: [APP, append, /state/seen, "$TASK"], environment: { TASK: "${TASK}" } }
+    - { name: inside, on: [custom], command: [APP, append, /state/seen, "$TASK"], idempotent: true, environment: { TASK: "${TASK}" } }
     - { name: ended, on: [session-end], webhook: { url: "URL/ended", body: '{"activity": "${ACTIVITY}"}' } }
 `
 

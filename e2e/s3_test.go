@@ -29,6 +29,8 @@ type bucketServer struct {
 	failEvery atomic.Int64
 	// onPut, when set, is called when an object of more than 1 MiB is uploaded.
 	onPut atomic.Pointer[func()]
+	// onGet, when set, is called when more than 1 MiB of an object is read.
+	onGet atomic.Pointer[func()]
 }
 
 // serveBucket starts the server that `make s3-tool` builds, or skips the test.
@@ -42,6 +44,9 @@ func serveBucket(t *testing.T) *bucketServer {
 			return
 		}
 		if call := b.onPut.Load(); call != nil && r.Method == http.MethodPut && r.ContentLength > 1<<20 {
+			(*call)()
+		}
+		if call := b.onGet.Load(); call != nil && r.Method == http.MethodGet && isLargeRange(r) {
 			(*call)()
 		}
 		forward.ServeHTTP(w, r)

@@ -17,7 +17,7 @@ func TestErrorText(t *testing.T) {
 		want string
 	}{
 		{Run{Point: PostClaim, Hook: "a", Attempt: 1, State: Failed, Detail: Detail{ExitCode: &code}, Stderr: runtime.Output{Head: "no table"}}, `post_claim hook "a" exited with code 3: no table`},
-		{Run{Point: PostClaim, Hook: "a", Attempt: 2, State: TimedOut, Detail: Detail{TimedOut: true}}, `post_claim hook "a" (attempt 2) ran longer than its timeout and was terminated`},
+		{Run{Point: PostClaim, Hook: "a", Attempt: 2, State: TimedOut, Detail: Detail{TimedOut: true, Timeout: 30}}, `post_claim hook "a" (attempt 2) ran longer than its timeout of 30ms and was terminated`},
 		{Run{Point: PreDestroy, Hook: "a", Attempt: 1, State: Lost, Error: "exited"}, `pre_destroy hook "a": exited`},
 		{Run{Point: PreDestroy, Hook: "a", Attempt: 1, State: Failed, Detail: Detail{Signal: "SIGKILL"}}, `pre_destroy hook "a" was terminated by SIGKILL`},
 	}

@@ -3,6 +3,7 @@ package hooks
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -51,7 +52,7 @@ type Run struct {
 	Tenant    string   `json:"tenant,omitempty"`
 	State     RunState `json:"state"`
 	Detail
-	Stdout    runtime.Output `json:"stdout,omitzero" doc:"Omitted in lists without output=true, and if empty."`
+	Stdout    runtime.Output `json:"stdout,omitzero" doc:"Omitted in lists without output=true, and if empty. Of an attempt that runs, only the answer for one run has it: the lines so far."`
 	Stderr    runtime.Output `json:"stderr,omitzero" doc:"Omitted in lists without output=true, and if empty."`
 	Error     string         `json:"error,omitempty" doc:"Why there is no exit code, or why the hook was skipped."`
 	StartedAt time.Time      `json:"started_at"`
@@ -69,15 +70,18 @@ type Run struct {
 // Detail is what a record has because of the kind of its action. Each kind has
 // fields of its own; those of other kinds are empty.
 type Detail struct {
-	Warnings []string `json:"warnings,omitempty" doc:"What the author of the hook should know although the attempt was made, such as a variable that was empty."`
+	ErrorChain []string `json:"error_chain,omitempty" doc:"What was being done when the error occurred, outermost first."`
+	Warnings   []string `json:"warnings,omitempty" doc:"What the author of the hook should know although the attempt was made, such as a variable that was empty."`
 
 	// Of commands and scripts.
-	ExitCode  *int   `json:"exit_code,omitempty" doc:"Omitted if there is none: the command never started, or its outcome is unknown."`
-	Signal    string `json:"signal,omitempty"`
-	TimedOut  bool   `json:"timed_out,omitempty"`
-	OOMKilled bool   `json:"oom_killed,omitempty" doc:"The out-of-memory killer ended a process of it."`
-	Killed    bool   `json:"killed,omitempty" doc:"SIGKILL was needed."`
-	Leaked    int    `json:"leaked_processes,omitempty" doc:"Processes that the command left behind; they were killed."`
+	ExitCode *int   `json:"exit_code,omitempty" doc:"Omitted if there is none: the command never started, or its outcome is unknown."`
+	Signal   string `json:"signal,omitempty"`
+	TimedOut bool   `json:"timed_out,omitempty"`
+	// Timeout is what passed, in milliseconds.
+	Timeout   float64 `json:"timeout_ms,omitempty" doc:"The timeout that passed."`
+	OOMKilled bool    `json:"oom_killed,omitempty" doc:"The out-of-memory killer ended a process of it."`
+	Killed    bool    `json:"killed,omitempty" doc:"SIGKILL was needed."`
+	Leaked    int     `json:"leaked_processes,omitempty" doc:"Processes that the command left behind; they were killed."`
 
 	// Stopped reports whether the hook ended its point as a success (stop_on).
 	Stopped bool `json:"stopped,omitempty" doc:"The hook ended its point as a success: the hooks after it were skipped."`
@@ -90,6 +94,9 @@ type Detail struct {
 	Captured []string `json:"captured,omitempty" doc:"The names of the values that were captured from the response."`
 	Response string   `json:"response,omitempty" doc:"The first bytes of the response, if the hook has keep_response."`
 }
+
+// AttemptID returns an ID that is unique to an attempt of a run.
+func AttemptID(run string, attempt int) string { return run + "." + strconv.Itoa(attempt) }
 
 // testPrefix begins the Event of a run that is a test of a hook of a point.
 const testPrefix = "test."
@@ -121,11 +128,14 @@ type RunFilter struct {
 	Point     Point
 	Wait      string // as in Run
 	States    []RunState
-	After     string // only ids greater than this one
-	Limit     int    // max attempts; 0: no limit
-	NoOutput  bool   // without stdout and stderr, which may be large
-	Captured  bool   // only those that captured values
-	NoClaim   bool   // only those outside claims
+	After     string    // only ids greater than this one
+	IDPart    string    // only ids that begin or end with it
+	Since     time.Time // only attempts that have started then or later; zero: all
+	Newest    bool      // in the reverse order; After: only ids less than this one
+	Limit     int       // max attempts; 0: no limit
+	NoOutput  bool      // without stdout and stderr, which may be large
+	Captured  bool      // only those that captured values
+	NoClaim   bool      // only those outside claims
 	// Scope is what the reader may see. nil: everything.
 	Scope *activity.Scope
 }
@@ -155,6 +165,14 @@ type Error struct {
 	Run Run
 }
 
+// timeoutText returns the timeout that passed, if it is on record.
+func (r Run) timeoutText() string {
+	if r.Timeout == 0 {
+		return ""
+	}
+	return " of " + time.Duration(r.Timeout*float64(time.Millisecond)).String()
+}
+
 func (e *Error) Error() string {
 	r := e.Run
 	what := fmt.Sprintf("%s hook %q", r.Occasion(), r.Hook)
@@ -167,7 +185,7 @@ func (e *Error) Error() string {
 	}
 	switch {
 	case r.State == TimedOut:
-		return fmt.Sprintf("%s ran longer than its timeout and was terminated%s", what, tail)
+		return fmt.Sprintf("%s ran longer than its timeout%s and was terminated%s", what, r.timeoutText(), tail)
 	case r.Error != "":
 		return fmt.Sprintf("%s: %s", what, r.Error)
 	case r.Signal != "":

@@ -19,7 +19,7 @@ import (
 // blocked without a lease.
 var reads = map[string]bool{
 	"Check": true, "Protocols": true, "Status": true, "List": true, "Logs": true, "Watch": true,
-	"WaitResult": true, "CopyOut": true, "ScanTree": true, "LastModified": true,
+	"WaitResult": true, "Output": true, "CopyOut": true, "ScanTree": true, "LastModified": true,
 	"Commands": true, "StatFile": true, "ListFiles": true, "ReadFile": true, "ReadTree": true,
 }
 

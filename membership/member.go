@@ -128,3 +128,6 @@ func (m *Member) CheckLease() error {
 	}
 	return nil
 }
+
+// Leads reports whether this server leads, and holds its lease.
+func (m *Member) Leads() bool { return m.leads.Load() && m.lease.isHeld() }

@@ -31,6 +31,7 @@ func TestMembership(t *testing.T) {
 			c.requireEvents("a leads")
 			assert.True(c, a.usesEngine())
 			assert.True(c, b.usesEngine())
+			assert.Equal(c, []bool{true, false}, []bool{a.m.Leads(), b.m.Leads()})
 		},
 		"the leader is killed": func(c *cluster) {
 			a := c.start("a")
@@ -88,6 +89,7 @@ func TestMembership(t *testing.T) {
 			c.sleep(25 * time.Second)
 			_, term := c.db.Term()
 			assert.EqualValues(c, 2, term)
+			assert.False(c, a.m.Leads(), "its lease has expired, so that there are not two")
 			a.connect()
 			c.sleep(5 * time.Second)
 			c.requireEvents("a leads", "a exits")

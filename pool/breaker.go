@@ -29,12 +29,15 @@ var (
 // Breaker is the recent failures to create containers of a workload's revision.
 // It is on record, so that it survives a restart and every server shows it.
 type Breaker struct {
-	Workload    string
-	Revision    string
-	Failures    int // consecutive
-	LastError   string
-	LastErrorAt time.Time
-	RetryAt     time.Time
+	Workload  string
+	Revision  string
+	Failures  int // consecutive
+	LastError string
+	// LastErrorChain is what was being done when it occurred, outermost first.
+	LastErrorChain []string
+	LastContainer  string // whose creation that was
+	LastErrorAt    time.Time
+	RetryAt        time.Time
 	// CrashLooping reports whether a container was created and exited soon
 	// afterwards: creating another proves nothing until that one is stable.
 	CrashLooping bool
@@ -57,11 +60,12 @@ func (b Breaker) isOpen(now time.Time) bool {
 // recordFailure counts a failure and sets the time of the next attempt. It
 // ignores and returns false for a failure of another revision, whose containers
 // may take long to fail.
-func (b *Breaker) recordFailure(now time.Time, revision string, err error, crashLooping bool) bool {
+func (b *Breaker) recordFailure(now time.Time, revision string, f failure, crashLooping bool) bool {
 	if b.Revision != revision {
 		return false
 	}
-	b.CrashLooping, b.LastError, b.LastErrorAt = b.CrashLooping || crashLooping, err.Error(), now
+	b.CrashLooping, b.LastError, b.LastErrorAt = b.CrashLooping || crashLooping, f.reason, now
+	b.LastErrorChain, b.LastContainer = f.chain, f.container
 	// Containers that were started together fail together: that is one failure.
 	if b.isOpen(now) {
 		return true
@@ -85,9 +89,15 @@ func (b Breaker) recoversAt(now time.Time) time.Time {
 	return b.LastErrorAt.Add(stableAfter)
 }
 
+// Fill returns the fill status of a pool with this breaker: of its current revision,
+// and with so many containers being created.
+func (b Breaker) Fill(revision string, creating int, draining bool) FillStatus {
+	return b.of(revision).status(creating, draining)
+}
+
 // status returns the fill status, given the number of containers being created.
 func (b Breaker) status(creating int, stopped bool) FillStatus {
-	s := FillStatus{State: FillIdle, Failures: b.Failures, LastError: b.LastError}
+	s := FillStatus{State: FillIdle, Failures: b.Failures, LastError: b.LastError, LastErrorChain: b.LastErrorChain, LastContainer: b.LastContainer}
 	switch {
 	case stopped:
 		s.State = FillDraining

@@ -2,7 +2,6 @@ package pool
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"testing"
 	"time"
@@ -18,7 +17,7 @@ func TestBreakerBackoff(t *testing.T) {
 	b := Breaker{Workload: "w", Revision: "r1"}
 	now, want := time.Now(), time.Second
 	for i := range 12 {
-		b.recordFailure(now, "r1", errors.New("no such image"), false)
+		b.recordFailure(now, "r1", failure{reason: "no such image"}, false)
 		require.Equal(t, i+1, b.Failures)
 		require.InDelta(t, want.Seconds(), b.RetryAt.Sub(now).Seconds(), want.Seconds()*jitter+0.001)
 		require.True(t, b.isOpen(now))
@@ -33,7 +32,7 @@ func TestBreakerBackoff(t *testing.T) {
 
 	require.Zero(t, b.of("r2").Failures)
 	b = b.of("r2")
-	require.True(t, b.recordFailure(now, "r2", errors.New("no such image"), false))
+	require.True(t, b.recordFailure(now, "r2", failure{reason: "no such image"}, false))
 	require.Equal(t, 1, b.Failures)
 	require.Equal(t, BackingOff, b.of("r2").status(0, false).State)
 	require.Equal(t, FillDraining, b.of("r2").status(0, true).State)
@@ -46,11 +45,11 @@ func TestBreakerBackoff(t *testing.T) {
 func TestBreakerIgnoresFormerRevision(t *testing.T) {
 	b, now := Breaker{Workload: "w", Revision: "new"}, time.Now()
 	for range 6 {
-		require.True(t, b.recordFailure(now, "new", errors.New("no such image"), false))
+		require.True(t, b.recordFailure(now, "new", failure{reason: "no such image"}, false))
 		now = b.RetryAt
 	}
 	before := b
-	require.False(t, b.recordFailure(now.Add(-10*time.Second), "old", errors.New("it took longer than 15m"), true))
+	require.False(t, b.recordFailure(now.Add(-10*time.Second), "old", failure{reason: "it took longer than 15m"}, true))
 	require.Equal(t, before, b)
 }
 
@@ -60,7 +59,7 @@ func TestBreakerCountsABurstOnce(t *testing.T) {
 	b := Breaker{Workload: "w", Revision: "r"}
 	now := time.Now()
 	for range 4 {
-		b.recordFailure(now, "r", errors.New("no such image"), false)
+		b.recordFailure(now, "r", failure{reason: "no such image"}, false)
 	}
 	require.Equal(t, 1, b.Failures)
 }
@@ -69,7 +68,7 @@ func TestBreakerCountsABurstOnce(t *testing.T) {
 func TestBreakerAfterClockWasSetBack(t *testing.T) {
 	b := Breaker{Workload: "w", Revision: "r"}
 	now := time.Now()
-	b.recordFailure(now, "r", errors.New("no such image"), false)
+	b.recordFailure(now, "r", failure{reason: "no such image"}, false)
 	require.True(t, b.isOpen(now))
 	require.False(t, b.isOpen(now.Add(-time.Hour)))
 }

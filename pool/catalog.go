@@ -44,7 +44,7 @@ func NewCatalog(store catalogStore) *Catalog {
 func (c *Catalog) Current(ctx context.Context, id string) (*workload.Workload, Record, error) {
 	r, err := c.store.Workload(ctx, id)
 	if err != nil {
-		return nil, Record{}, fmt.Errorf("workload %s: %w", id, err)
+		return nil, Record{}, err
 	}
 	// The source is also parsed again if only its name or pool has changed.
 	w, err := c.parse(r, r.Revision+string(r.Source))

@@ -56,7 +56,10 @@ type Container struct {
 	Endpoint runtime.Endpoint `json:"endpoint"`
 	Node     string           `json:"node,omitempty" doc:"The machine that it runs on, since it was idle for the first time."`
 	Reason   string           `json:"reason,omitempty" doc:"Why it is being destroyed, was destroyed, or is not healthy."`
-	Forced   Forced           `json:"forced,omitempty" doc:"How an operator has forced its destruction: after_hooks, or now without its pre_destroy hooks. done: it is removed, and its claim is not released yet."`
+	// ReasonChain is what was being done when what Reason has went wrong.
+	ReasonChain []string    `json:"reason_chain,omitempty" doc:"What was being done when that went wrong, outermost first."`
+	Output      OutputState `json:"output,omitempty" doc:"Whether its last output is kept, after a failure, for when it is gone: kept, or wanted while it is still to be read."`
+	Forced      Forced      `json:"forced,omitempty" doc:"How an operator has forced its destruction: after_hooks, or now without its pre_destroy hooks. done: it is removed, and its claim is not released yet."`
 	// Fence increases whenever another flow or another server becomes the owner
 	// of the container. Restart, Stop, RecordBaseline and Wipe carry it, so that the
 	// container rejects those of a previous owner: see runtime.ErrStaleFence.
@@ -90,6 +93,9 @@ var (
 	// ErrConflict is returned if a container or claim is no longer in the state
 	// that the caller expected, because of a concurrent change.
 	ErrConflict = errors.New("state has changed")
+	// ErrNoOutput is returned for a container that is gone and of which no output is
+	// kept.
+	ErrNoOutput = errors.New("no output of it is kept")
 	// ErrInUse is returned if the container is claimed.
 	ErrInUse = errors.New("container is claimed")
 )

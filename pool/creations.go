@@ -112,10 +112,18 @@ func (f *Filler) provision(parent context.Context, c Container, w *workload.Work
 			f.recordSuccess(ctx, c)
 		case parent.Err() != nil: // the server stops, or the workload was changed
 		default:
-			f.recordFailure(parent, c, err, false)
+			f.recordFailure(parent, c, failureOf(err), false)
 		}
 	}()
 	err = f.provisioner.create(ctx, c, w, seeds)
+}
+
+// failureOf returns what is recorded of a creation that failed.
+func failureOf(err error) failure {
+	if failed, ok := errors.AsType[*failedError](err); ok {
+		return failed.failure
+	}
+	return newFailure(Container{}, err, nil, NoOutput)
 }
 
 // maxHooksDuration returns how long hooks may take at most, with all retries.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -46,6 +48,7 @@ type Filler struct {
 	creations *workqueue.Queue[string]
 	sweeps    *workqueue.Queue[struct{}] // one key: to look for what nothing else destroys
 	yielder   *yielder
+	exits     earlyExits
 
 	mu   sync.Mutex // guards held and its elements
 	held map[*hold]bool
@@ -57,6 +60,7 @@ type Store interface {
 	Workloads
 	Breakers
 	EventLog
+	Outputs
 }
 
 // NewFiller returns a Filler; it creates nothing before Run.
@@ -272,15 +276,6 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// recordEarlyExit counts a failure if a container exited or became unhealthy
-// soon after its creation, before its first claim: a program that exits at once
-// is as broken as a missing image.
-func (f *Filler) recordEarlyExit(ctx context.Context, c Container) {
-	if c.State == Idle && c.Tenant == "" && time.Since(c.ChangedAt) < stableAfter {
-		f.recordFailure(ctx, c, errors.New(c.Reason), true)
-	}
-}
-
 // recordSuccess resets the breaker of a container's revision, unless that is
 // crash-looping.
 func (f *Filler) recordSuccess(ctx context.Context, c Container) {
@@ -313,22 +308,24 @@ func (f *Filler) recordRecovery(ctx context.Context, read Breaker, crashLooping 
 
 // recordFailure counts a failure of the current revision in the workload's
 // breaker, and reports it.
-func (f *Filler) recordFailure(ctx context.Context, c Container, err error, crashLooping bool) {
+func (f *Filler) recordFailure(ctx context.Context, c Container, cause failure, crashLooping bool) {
 	now, failures := time.Now().UTC(), 0
+	cause.container = c.ID
 	f.updateBreaker(ctx, c.Workload, func(b *Breaker) []activity.Event {
-		if !b.recordFailure(now, c.Revision, err, crashLooping) {
+		if !b.recordFailure(now, c.Revision, cause, crashLooping) {
 			return nil
 		}
 		failures = b.Failures
 		return []activity.Event{{
 			Type: activity.PoolWarning, Workload: c.Workload, Container: c.ID,
-			Message: "container creation failed: " + err.Error(),
+			Message: "container creation failed: " + cause.reason,
 			Data: activity.Data(activity.PoolWarningData{
-				Failures: b.Failures, NextTry: b.RetryAt.UTC().Truncate(time.Second), Revision: c.Revision,
+				Chain: cause.chain, Failures: b.Failures, NextTry: b.RetryAt.UTC().Truncate(time.Second), Revision: c.Revision,
 			}),
 		}}
 	})
-	f.log.Warn("container creation failed; retrying", "workload", c.Workload, "container", c.ID, "failures", failures, "error", err)
+	f.log.Warn("container creation failed; retrying", "workload", c.Workload, "container", c.ID, "failures", failures,
+		"error", strings.Join(append(slices.Clone(cause.chain), cause.reason), ": "))
 }
 
 // updateBreaker changes a breaker and logs an error.

@@ -54,7 +54,7 @@ func (m *Manager) destroyContainer(ctx context.Context, id string, force bool, h
 	for range maxConflictRetries {
 		c, err := m.store.Container(ctx, id)
 		if err != nil {
-			return fmt.Errorf("container %s: %w", id, err)
+			return err
 		}
 		change, err := destruction(c, force, how)
 		if err != nil || change.ID == "" {

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"time"
 
 	"github.com/hostler/hostler/activity"
-	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/internal/backoff"
 	"github.com/hostler/hostler/internal/flow"
 	"github.com/hostler/hostler/internal/workqueue"
@@ -42,9 +42,10 @@ const (
 // the engine's: they are the same on every backend and fast after a start, and
 // a stuck check does not block the others.
 type HealthChecker struct {
-	rt    runtime.Runtime
-	store Containers
-	log   *slog.Logger
+	rt      runtime.Runtime
+	store   Containers
+	outputs *outputReader
+	log     *slog.Logger
 	// beginLoss is called before an idle container is moved to Destroying.
 	beginLoss func(Container) (end func(*Container))
 	checks    *workqueue.Queue[containerKey]
@@ -66,7 +67,7 @@ type watchedContainer struct {
 // NewHealthChecker returns a HealthChecker; Run checks the watched containers.
 func NewHealthChecker(rt runtime.Runtime, store Containers, beginLoss func(Container) (end func(*Container)), log *slog.Logger) *HealthChecker {
 	return &HealthChecker{
-		rt: rt, store: store, log: log, beginLoss: beginLoss,
+		rt: rt, store: store, outputs: &outputReader{rt: rt, log: log}, log: log, beginLoss: beginLoss,
 		watched: map[string]*watchedContainer{}, verified: map[string]bool{},
 		checks: workqueue.New(workqueue.Options[containerKey]{
 			Group: containerKey.group, PerGroup: checksPerWorkload, Reserved: reservedChecks, Backoff: engineRetries, Log: log,
@@ -130,14 +131,13 @@ func (c *HealthChecker) runCheck(ctx context.Context, h *workload.Healthcheck, i
 	if res.OK() {
 		return nil
 	}
-	output, _ := res.Stderr.Excerpt(hooks.ExcerptBytes)
-	if output == "" {
-		output, _ = res.Stdout.Excerpt(hooks.ExcerptBytes)
-	}
+	failed := &checkError{why: fmt.Sprintf("its check exited with code %d", res.ExitCode)}
 	if res.TimedOut {
-		return fmt.Errorf("%w: its check ran longer than %s: %s", ErrUnhealthy, h.Timeout, output)
+		failed.why = fmt.Sprintf("its check ran longer than %s", h.Timeout)
 	}
-	return fmt.Errorf("%w: its check exited with code %d: %s", ErrUnhealthy, res.ExitCode, output)
+	failed.printed = c.outputs.ofCheck(res.Stdout, res.Stderr)
+	failed.last = cmp.Or(c.outputs.lastLines(c.outputs.ofCheck(res.Stderr)), c.outputs.lastLines(failed.printed))
+	return failed
 }
 
 // IsRecentlyHealthy reports whether the container may be claimed without
@@ -219,6 +219,16 @@ func (c *HealthChecker) markHealthy(id string) {
 	if k := c.watched[id]; k != nil {
 		k.lastHealthy, k.failures = time.Now(), 0
 		k.nextCheck = k.lastHealthy.Add(k.w.Healthcheck.Interval)
+	}
+}
+
+// Distrust forgets that the container was found healthy: a claim checks it again.
+func (c *HealthChecker) Distrust(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.verified, id)
+	if k := c.watched[id]; k != nil {
+		k.lastHealthy = time.Time{}
 	}
 }
 
@@ -321,34 +331,53 @@ func (c *HealthChecker) applyResult(ctx context.Context, k Container, w *workloa
 	unhealthy := err != nil && failures >= w.Healthcheck.Retries
 	switch {
 	case unhealthy && k.State == Idle:
-		m := BeginDestroy(k.ID, []State{Idle}, err.Error(), activity.Event{Type: activity.ContainerUnhealthy, Message: err.Error()})
-		k.Reason = err.Error()
 		end := c.beginLoss(k)
-		if _, err := c.store.UpdateContainer(ctx, m); err != nil {
+		f := c.describe(ctx, k, err)
+		k.Reason = f.reason
+		if _, err := c.store.UpdateContainer(ctx, f.record(BeginDestroy(k.ID, []State{Idle}, f.reason, unhealthyEvent(f)))); err != nil {
 			end(nil)
 			return err
 		}
 		end(&k)
 		return nil
 	case unhealthy && k.Health == Healthy:
-		return c.recordHealth(ctx, k, Unhealthy, err.Error())
+		return c.recordUnhealthy(ctx, k, c.describe(ctx, k, err))
 	case err == nil && k.Health == Unhealthy:
-		return c.recordHealth(ctx, k, Healthy, "")
+		_, err := c.store.UpdateContainer(ctx, noteHealth(k.ID, Healthy, failure{}))
+		return err
 	}
 	return nil
 }
 
-// recordHealth records the health of a claimed container, unless it has exited or
-// its destruction was forced since the check.
-func (c *HealthChecker) recordHealth(ctx context.Context, k Container, h Health, reason string) error {
-	m := Note(k.ID, Claimed, func(k *Container) {
-		if k.Health != Exited {
-			k.Health, k.Reason = h, reason
-		}
-	})
-	if h == Unhealthy {
-		m.Events = []activity.Event{{Type: activity.ContainerUnhealthy, Message: reason}}
+// describe returns what is recorded of a failed check.
+func (c *HealthChecker) describe(ctx context.Context, k Container, cause error) failure {
+	o, state := c.outputs.read(ctx, k, cause)
+	return newFailure(k, cause, o, state)
+}
+
+func unhealthyEvent(f failure) activity.Event {
+	main, check := f.excerpts()
+	return activity.Event{
+		Type: activity.ContainerUnhealthy, Message: f.reason,
+		Data: activity.Data(activity.ContainerUnhealthyData{Check: check, Output: main}),
 	}
+}
+
+// recordUnhealthy records that a claimed container is unhealthy.
+func (c *HealthChecker) recordUnhealthy(ctx context.Context, k Container, f failure) error {
+	m := noteHealth(k.ID, Unhealthy, f)
+	m.Output, m.Events = f.output, []activity.Event{unhealthyEvent(f)}
 	_, err := c.store.UpdateContainer(ctx, m)
 	return err
+}
+
+// noteHealth returns the change of the health of a claimed container, unless it has
+// exited or its destruction was forced since the check.
+func noteHealth(id string, h Health, f failure) Transition {
+	return Note(id, Claimed, func(k *Container) {
+		if k.Health != Exited {
+			k.Health, k.Reason, k.ReasonChain = h, f.reason, f.chain
+			f.noteOutput(k)
+		}
+	})
 }

@@ -26,14 +26,8 @@ type Manager struct {
 // Applying the same file again changes nothing. An invalid file is a
 // workload.ValidationErrors.
 func (m *Manager) Apply(ctx context.Context, source []byte, file, dir string) (Applied, error) {
-	w, err := workload.Parse(source, file)
+	w, err := m.accept(ctx, source, file, dir)
 	if err != nil {
-		return Applied{}, err
-	}
-	if w, err = m.withCopiedHooks(ctx, w, file); err != nil {
-		return Applied{}, err
-	}
-	if err := m.validateForServer(ctx, w, file, dir); err != nil {
 		return Applied{}, err
 	}
 	for range maxConflictRetries {
@@ -45,46 +39,74 @@ func (m *Manager) Apply(ctx context.Context, source []byte, file, dir string) (A
 	return Applied{}, fmt.Errorf("change workload %s: %w %d times", w.ID, ErrConflict, maxConflictRetries)
 }
 
+// accept returns the workload of a file that this server can run.
+func (m *Manager) accept(ctx context.Context, source []byte, file, dir string) (*workload.Workload, error) {
+	w, err := workload.Parse(source, file)
+	if err != nil {
+		return nil, err
+	}
+	if w, err = m.withCopiedHooks(ctx, w, file); err != nil {
+		return nil, err
+	}
+	return w, m.validateForServer(ctx, w, file, dir)
+}
+
 // maxConflictRetries is how often a change is tried if others conflict with it.
 const maxConflictRetries = 10
 
 // apply tries once. It returns ErrConflict if another change came first.
 func (m *Manager) apply(ctx context.Context, w *workload.Workload, dir string) (Applied, error) {
-	source := w.Source
-	before, err := m.store.Workload(ctx, w.ID)
-	created := errors.Is(err, ErrWorkloadNotFound)
-	if err != nil && !created {
-		return Applied{}, fmt.Errorf("read workload %s: %w", w.ID, err)
+	c, err := m.changeOf(ctx, w, dir)
+	if err != nil || !c.isChange {
+		return Applied{Record: c.before}, err
 	}
-	after := Record{
-		ID: w.ID, Revision: w.Revision, Source: source, Dir: dir,
-		MinIdle: w.Pool.MinIdle, MaxSize: w.Pool.MaxSize, EventHooks: eventHooks(w, before),
-		SharedMemory: w.SharedMemory,
-	}
-	var events []activity.Event
-	if created {
-		events = append(events,
-			activity.Event{Type: activity.WorkloadApplied, Workload: w.ID, Message: "workload added"},
-			activity.Event{Type: activity.PoolCreated, Workload: w.ID, Message: fmt.Sprintf(
-				"pool created with min_idle %d and max_size %d", after.MinIdle, after.MaxSize)})
-	} else {
-		if string(before.Source) == string(source) && before.Dir == dir && !before.Draining {
-			return Applied{Record: before}, nil
-		}
-		preserveScale(&after, before, w.ID)
-		events = append(events, activity.Event{
-			Type: activity.WorkloadApplied, Workload: w.ID, Message: "workload changed",
-			Data: activity.Data(activity.WorkloadAppliedData{Revision: w.Revision, PreviousRevision: before.Revision}),
-		})
-	}
-	if err := m.store.PutWorkload(ctx, after, events...); err != nil {
+	if err := m.store.PutWorkload(ctx, c.after, c.events...); err != nil {
 		return Applied{}, fmt.Errorf("store workload %s: %w", w.ID, err)
 	}
 	m.pools.Catalog.Invalidate(w.ID) // also by the event, perhaps after the caller's next request
-	if after, err = m.store.Workload(ctx, w.ID); err != nil {
+	after, err := m.store.Workload(ctx, w.ID)
+	if err != nil {
 		return Applied{}, fmt.Errorf("read workload %s: %w", w.ID, err)
 	}
-	return Applied{Record: after, Created: created, Changed: true}, nil
+	return Applied{Record: after, Created: c.isNew, Changed: true}, nil
+}
+
+// recordChange is what applying a workload does to its record.
+type recordChange struct {
+	before, after   Record
+	isNew, isChange bool
+	events          []activity.Event
+}
+
+// changeOf returns what applying w does to the record that there is now.
+func (m *Manager) changeOf(ctx context.Context, w *workload.Workload, dir string) (recordChange, error) {
+	before, err := m.store.Workload(ctx, w.ID)
+	isNew := errors.Is(err, ErrWorkloadNotFound)
+	if err != nil && !isNew {
+		return recordChange{}, fmt.Errorf("read workload %s: %w", w.ID, err)
+	}
+	if !isNew && string(before.Source) == string(w.Source) && before.Dir == dir && !before.Draining {
+		return recordChange{before: before, after: before}, nil
+	}
+	c := recordChange{before: before, isNew: isNew, isChange: true, after: Record{
+		ID: w.ID, Revision: w.Revision, Source: w.Source, Dir: dir,
+		MinIdle: w.Pool.MinIdle, MaxSize: w.Pool.MaxSize, EventHooks: eventHooks(w, before),
+		SharedMemory: w.SharedMemory,
+	}}
+	if isNew {
+		c.events = []activity.Event{
+			{Type: activity.WorkloadApplied, Workload: w.ID, Message: "workload added"},
+			{Type: activity.PoolCreated, Workload: w.ID, Message: fmt.Sprintf(
+				"pool created with min_idle %d and max_size %d", c.after.MinIdle, c.after.MaxSize)},
+		}
+		return c, nil
+	}
+	preserveScale(&c.after, before, w.ID)
+	c.events = []activity.Event{{
+		Type: activity.WorkloadApplied, Workload: w.ID, Message: "workload changed",
+		Data: activity.Data(activity.WorkloadAppliedData{Revision: w.Revision, PreviousRevision: before.Revision}),
+	}}
+	return c, nil
 }
 
 // eventHooks returns the event hooks of w. One that was there before has seen
@@ -143,8 +165,8 @@ func (m *Manager) Drain(ctx context.Context, id string) (Status, error) {
 // ErrInvalidScale is returned if the bounds of a pool are invalid.
 var ErrInvalidScale = errors.New("invalid scale")
 
-// MaxPoolSize is the largest max_size.
-const MaxPoolSize = 10000
+// MaxPoolSize is the largest max_size, as in a workload file.
+const MaxPoolSize = 100000
 
 // Scale changes the bounds of a pool and ends its draining. Idle containers
 // above the new bounds are destroyed; claims are not affected.
@@ -211,7 +233,7 @@ func (m *Manager) updateRecord(ctx context.Context, id string, e activity.Event,
 func (m *Manager) updateRecordOnce(ctx context.Context, id string, e activity.Event, set func(*Record) error) error {
 	r, err := m.store.Workload(ctx, id)
 	if err != nil {
-		return fmt.Errorf("workload %s: %w", id, err)
+		return err
 	}
 	before := r
 	if err := set(&r); err != nil {
@@ -250,28 +272,34 @@ func (m *Manager) Containers(ctx context.Context, f ContainerFilter) ([]Containe
 }
 
 // Logs returns the output of a container's main process, at most tail bytes,
-// and nothing from before the container was last wiped for a claim. It returns
-// ErrContainerNotFound if there is no record. The caller must close the reader.
+// and nothing from before the container was last wiped for a claim. Of a container
+// that is gone it returns what was kept, which is ErrNoOutput unless it failed. It
+// returns ErrContainerNotFound if there is no record. The caller must close the
+// reader.
 func (m *Manager) Logs(ctx context.Context, id string, tail int64) (io.ReadCloser, error) {
 	c, err := m.store.Container(ctx, id)
 	if err != nil {
-		return nil, fmt.Errorf("container %s: %w", id, err)
+		return nil, err
 	}
-	if c.State == Destroyed {
-		return nil, fmt.Errorf("container %s: %w", id, runtime.ErrNotFound)
+	if c.State == Destroyed || c.Forced == ForcedDone {
+		return m.keptLogs(ctx, c, tail)
 	}
 	var since time.Time
 	if c.WipedAt != nil {
 		since = *c.WipedAt
 	}
-	return m.rt.Logs(ctx, id, since, tail)
+	logs, err := m.rt.Logs(ctx, id, since, tail)
+	if errors.Is(err, runtime.ErrNotFound) {
+		return m.keptLogs(ctx, c, tail)
+	}
+	return logs, err
 }
 
 // Status returns the current status of a pool, or ErrWorkloadNotFound.
 func (m *Manager) Status(ctx context.Context, id string) (Status, error) {
 	r, err := m.store.Workload(ctx, id)
 	if err != nil {
-		return Status{}, fmt.Errorf("workload %s: %w", id, err)
+		return Status{}, err
 	}
 	counts, err := m.store.Counts(ctx, id)
 	if err != nil {
@@ -305,7 +333,7 @@ func (m *Manager) Status(ctx context.Context, id string) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	s.Fill = b.of(r.Revision).status(creating, r.Draining)
+	s.Fill = b.Fill(r.Revision, creating, r.Draining)
 	return s, nil
 }
 

@@ -24,6 +24,7 @@ type Pools struct {
 	filler  *Filler
 	reaper  *Reaper
 	watcher *Watcher
+	outputs *outputReader
 	runner  *runner.Runner
 	store   Store
 	log     *slog.Logger
@@ -34,13 +35,18 @@ type Pools struct {
 func New(store Store, rt runtime.Runtime, runner *runner.Runner, checkSink func(context.Context, *workload.Sync) error, log *slog.Logger) *Pools {
 	p := &Pools{Catalog: NewCatalog(store), Queue: NewWaitQueue(), runner: runner, store: store, log: log}
 	p.Health = NewHealthChecker(rt, store, p.beginLoss, log)
+	p.outputs = p.Health.outputs
 	provisioner := NewProvisioner(store, rt, runner, p.Health, log)
 	p.reaper = NewReaper(store, p.Catalog, provisioner, log)
 	p.filler = NewFiller(store, p.Catalog, provisioner, p.Queue, log)
-	p.watcher = NewWatcher(store, rt, p.beginLoss, log)
+	p.watcher = NewWatcher(store, p.outputs, p.beginLoss, log)
 	p.Manager = &Manager{store: store, rt: rt, pools: p, checkSink: checkSink}
 	return p
 }
+
+// Redact sets the function that replaces secrets of hooks in what is kept of the
+// output of containers. It is called before Run.
+func (p *Pools) Redact(redact func(string) string) { p.outputs.redact = redact }
 
 // BeginClaim records that a claim has a container and is in progress on this
 // server, until the returned function is called, for 10 s at most. Until then
@@ -61,6 +67,7 @@ func (p *Pools) Wake(workload string) {
 // reason, or with nil if nothing was recorded.
 func (p *Pools) beginLoss(c Container) (end func(*Container)) {
 	release := p.filler.hold(c, nil)
+	p.Health.Distrust(c.ID)
 	return func(lost *Container) {
 		if lost != nil {
 			p.filler.recordEarlyExit(context.Background(), *lost)

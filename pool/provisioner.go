@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -13,6 +14,7 @@ import (
 	"github.com/hostler/hostler/hooks/runner"
 	"github.com/hostler/hostler/internal/backoff"
 	"github.com/hostler/hostler/internal/flow"
+	"github.com/hostler/hostler/internal/rootcause"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/workload"
 )
@@ -20,16 +22,17 @@ import (
 // Provisioner creates and destroys containers: the first and the last flow of a
 // container's lifecycle.
 type Provisioner struct {
-	store  Containers
-	rt     runtime.Runtime
-	runner *runner.Runner
-	health *HealthChecker
-	log    *slog.Logger
+	store   Containers
+	rt      runtime.Runtime
+	runner  *runner.Runner
+	health  *HealthChecker
+	outputs *outputReader
+	log     *slog.Logger
 }
 
 // NewProvisioner returns a Provisioner.
 func NewProvisioner(store Containers, rt runtime.Runtime, runner *runner.Runner, health *HealthChecker, log *slog.Logger) *Provisioner {
-	return &Provisioner{store: store, rt: rt, runner: runner, health: health, log: log}
+	return &Provisioner{store: store, rt: rt, runner: runner, health: health, outputs: health.outputs, log: log}
 }
 
 // newContainer returns the record of a container that is about to be created.
@@ -49,9 +52,12 @@ func (p *Provisioner) create(ctx context.Context, c Container, w *workload.Workl
 	needsBaseline := w.Pool.Reuse == workload.ReuseWipe
 	// A container whose creation was interrupted is destroyed, never resumed.
 	subject := runner.Subject{Workload: c.Workload, Container: c.ID, Fence: c.Fence, NoPriorRuns: true}
+	var failed failure
+	work := ctx
 	discard := func(ctx context.Context, cause error) error {
+		failed = p.describe(work, c, cause)
 		return retryWrite(ctx, func(ctx context.Context) error {
-			return p.beginDestroy(ctx, c.ID, []State{Creating, Idle}, cause.Error())
+			return p.beginDestroyBy(ctx, failed.record(BeginDestroy(c.ID, []State{Creating, Idle}, failed.reason)))
 		})
 	}
 	err := flow.Run(ctx, "create",
@@ -89,17 +95,66 @@ func (p *Provisioner) create(ctx context.Context, c Container, w *workload.Workl
 		}},
 	)
 	if err != nil {
-		return err
+		return &failedError{failed, err}
 	}
 	// The container is idle: it is not discarded because the server stops.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), confirmTimeout)
 	defer cancel()
 	err = flow.Run(ctx, "create",
 		flow.Step{Name: "confirm", Undo: discard, Do: func(ctx context.Context) error { return p.confirm(ctx, c.ID) }})
-	if err == nil {
-		p.health.Watch(c.ID, w, time.Now())
+	if err != nil {
+		return &failedError{failed, err}
 	}
-	return err
+	p.health.Watch(c.ID, w, time.Now())
+	return nil
+}
+
+// describe returns what is recorded of a creation that failed. One that was canceled,
+// because the server stops or the workload was changed, has no output.
+func (p *Provisioner) describe(work context.Context, c Container, cause error) failure {
+	var o *Output
+	state := NoOutput
+	if !errors.Is(work.Err(), context.Canceled) {
+		o, state = p.outputs.read(work, c, cause)
+	}
+	if exit := p.exitOf(work, c.ID, cause); exit != nil {
+		cause = exit
+	}
+	return newFailure(c, cause, o, state)
+}
+
+// exitErrors are the errors of calls that a main process which exits can end with.
+// What the call met, such as a broken connection, is a matter of chance.
+var exitErrors = []error{runtime.ErrNotRunning, runtime.ErrContainerExited, runtime.ErrTainted, runtime.ErrUnresponsive}
+
+// exitTimeout bounds how long a failure waits for the engine's record of an exit,
+// which follows the end of the calls.
+const exitTimeout = time.Second
+
+// exitOf returns that the main process has exited, if a call has failed because of
+// that, and nil otherwise.
+func (p *Provisioner) exitOf(work context.Context, id string, cause error) error {
+	if !slices.ContainsFunc(exitErrors, func(err error) bool { return errors.Is(cause, err) }) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(work), exitTimeout)
+	defer cancel()
+	status, err := p.rt.Status(ctx, id)
+	for err == nil && status.State == runtime.Running && flow.Sleep(ctx, exitTimeout/20) == nil {
+		status, err = p.rt.Status(ctx, id)
+	}
+	if err != nil || status.State != runtime.Exited {
+		return nil
+	}
+	_, chain := rootcause.Of(cause)
+	exit := fmt.Errorf("its main process exited with code %d", status.ExitCode)
+	if status.OOMKilled {
+		exit = errOutOfMemory
+	}
+	for _, doing := range slices.Backward(chain) {
+		exit = fmt.Errorf("%s: %w", doing, exit)
+	}
+	return exit
 }
 
 // fire returns a function that fires a point of the creation.
@@ -135,7 +190,12 @@ func (p *Provisioner) confirm(ctx context.Context, id string) error {
 // beginDestroy moves a container to Destroying. If the container is not in one
 // of the states from, it does nothing.
 func (p *Provisioner) beginDestroy(ctx context.Context, id string, from []State, reason string) error {
-	_, err := p.store.UpdateContainer(ctx, BeginDestroy(id, from, reason))
+	return p.beginDestroyBy(ctx, BeginDestroy(id, from, reason))
+}
+
+// beginDestroyBy is beginDestroy by a transition.
+func (p *Provisioner) beginDestroyBy(ctx context.Context, m Transition) error {
+	_, err := p.store.UpdateContainer(ctx, m)
 	if isConflict(err) {
 		return nil
 	}
@@ -148,6 +208,9 @@ func (p *Provisioner) beginDestroy(ctx context.Context, id string, from []State,
 func (p *Provisioner) destroy(ctx context.Context, c Container, w *workload.Workload, onStopping func()) error {
 	p.health.Forget(c.ID)
 	err := flow.Run(ctx, "destroy",
+		flow.Step{Name: "output", When: func() bool { return c.Output == OutputWanted }, Do: func(ctx context.Context) error {
+			return p.keepOutput(ctx, c)
+		}},
 		flow.Step{Name: string(hooks.PreDestroy), When: hasPreDestroy(c, w), Do: func(ctx context.Context) error {
 			return p.preDestroy(ctx, c, w)
 		}},

@@ -29,14 +29,21 @@ const (
 	FillDraining FillState = "draining"    // no containers are created
 )
 
+// FillStates returns every state of the fill loop.
+func FillStates() []FillState {
+	return []FillState{FillIdle, Filling, BackingOff, FillFailing, FillDraining}
+}
+
 // FillStatus is the state of the fill loop for a pool, and its last error.
 type FillStatus struct {
 	State    FillState  `json:"state"`
 	Failures int        `json:"failures" doc:"Consecutive failures to create a container."`
 	NextTry  *time.Time `json:"next_try,omitempty"`
 	// LastError is why the last creation failed. It is cleared when one succeeds.
-	LastError   string     `json:"last_error,omitempty"`
-	LastErrorAt *time.Time `json:"last_error_at,omitempty"`
+	LastError      string     `json:"last_error,omitempty" doc:"The cause, and the last lines that the main process printed."`
+	LastErrorChain []string   `json:"last_error_chain,omitempty" doc:"What was being done when it occurred, outermost first."`
+	LastContainer  string     `json:"last_container,omitempty" doc:"The container whose creation that was. Its output is kept."`
+	LastErrorAt    *time.Time `json:"last_error_at,omitempty"`
 }
 
 // Scale is a change of a pool's bounds; nil does not change the bound.

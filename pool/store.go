@@ -71,6 +71,8 @@ type ContainerFilter struct {
 	// an older server has added them.
 	NoWorkload bool
 	After      string // only ids greater than this one
+	IDPart     string // only ids that begin or end with it
+	Newest     bool   // in the reverse order; After: only ids less than this one
 	Limit      int    // 0: no limit
 	// Scope is what the reader may see. nil: everything.
 	Scope *activity.Scope

@@ -41,6 +41,8 @@ type Transition struct {
 	// Set changes the other fields of the record. It runs in the transaction and
 	// must not block. It may be nil.
 	Set func(*Container)
+	// Output, when not nil, is kept in place of what was kept before.
+	Output *Output
 	// Events record the change. Workload, Container, Tenant and Claim are set
 	// from the record before the change.
 	Events []activity.Event
@@ -75,16 +77,26 @@ func Return(message string, set func(*Container)) Transition {
 
 // BeginDestroy returns the transition that hands a container to the reaper. It
 // records the intent; the reaper destroys the container, if necessary after a
-// restart of the server. The events before are recorded before its own.
+// restart of the server. The events before are recorded before its own. A container
+// that is not healthy keeps the reason of that.
 func BeginDestroy(id string, from []State, reason string, before ...activity.Event) Transition {
 	m := newTransition(beginDestroy, id, activity.Event{Message: "destroying container: " + reason})
 	m.From, m.Events = from, append(before, m.Events...)
 	own := &m.Events[len(before)]
 	m.Set = func(c *Container) {
 		own.Data = activity.Data(activity.ContainerDestroyingData{PreviousState: string(c.State), Reason: reason})
-		c.Reason, c.Claim = reason, ""
+		if isKnown := c.Reason != "" && (c.Health == Exited || c.Health == Unhealthy); !isKnown {
+			c.Reason, c.ReasonChain = reason, nil
+		}
+		c.Claim = ""
 	}
 	return m
+}
+
+// BeginDestroyAfter is BeginDestroy of the container of a claim's transition, with
+// what was being done when the reason was found.
+func BeginDestroyAfter(chain []string, from []State, reason string) Transition {
+	return failure{reason: reason, chain: chain}.record(BeginDestroy("", from, reason))
 }
 
 // finishDestroy records that a container is destroyed.

@@ -48,7 +48,7 @@ func (m *Manager) validateForServer(ctx context.Context, w *workload.Workload, f
 		if err := checkSeedDir(dir, v.Seed); err != nil {
 			invalid = append(invalid, workload.ValidationError{
 				Field: "volumes." + v.Name + ".seed", Message: err.Error(),
-				Hint: "put the directory next to the workload file, in the directory that the server loads (serve --workloads)",
+				Hint: "put the file and the directory into the directory that the server follows (serve --workloads)",
 			})
 		}
 	}
@@ -102,7 +102,7 @@ func (m *Manager) prefixConflict(ctx context.Context, w *workload.Workload) (str
 // checkSeedDir returns an error if a seed directory cannot be used.
 func checkSeedDir(dir, seed string) error {
 	if dir == "" {
-		return fmt.Errorf("the directory %q cannot be found: the server loads workloads from no directory", seed)
+		return fmt.Errorf("the directory %q cannot be found: a file that is sent to the API has no directory", seed)
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -24,13 +24,15 @@ import (
 type Watcher struct {
 	store     watcherStore
 	rt        runtime.Runtime
+	outputs   *outputReader
 	beginLoss func(Container) (end func(*Container))
 	log       *slog.Logger
 
 	connected chan struct{}        // holds one signal: the watch has begun
 	unknown   map[string]time.Time // since when containers have no record; of the goroutine that reconciles
 	removals  *workqueue.Queue[containerKey]
-	removing  sync.Map // the orphans whose removal is on record
+	exits     *workqueue.Queue[runtime.Exit] // those to record: the engine may be slow to return the output
+	removing  sync.Map                       // the orphans whose removal is on record
 }
 
 // watcherStore is what the Watcher needs from the database.
@@ -40,12 +42,13 @@ type watcherStore interface {
 }
 
 // NewWatcher returns a Watcher; it calls beginLoss before it records an exit.
-func NewWatcher(store watcherStore, rt runtime.Runtime, beginLoss func(Container) (end func(*Container)), log *slog.Logger) *Watcher {
+func NewWatcher(store watcherStore, outputs *outputReader, beginLoss func(Container) (end func(*Container)), log *slog.Logger) *Watcher {
 	return &Watcher{
-		store: store, rt: rt, beginLoss: beginLoss, log: log, connected: make(chan struct{}, 1), unknown: map[string]time.Time{},
+		store: store, rt: outputs.rt, outputs: outputs, beginLoss: beginLoss, log: log, connected: make(chan struct{}, 1), unknown: map[string]time.Time{},
 		removals: workqueue.New(workqueue.Options[containerKey]{
 			Group: containerKey.group, PerGroup: destroysPerWorkload, Reserved: reservedDestroys, Backoff: reconnects, Log: log,
 		}),
+		exits: workqueue.New(workqueue.Options[runtime.Exit]{Backoff: storeRetries, Log: log}),
 	}
 }
 
@@ -76,6 +79,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return w.watch(ctx) })
 	g.Go(func() error { return w.runReconcile(ctx) })
+	g.Go(func() error { w.exits.Run(ctx, parallelExits, w.handleExit); return nil })
 	g.Go(func() error { w.removals.Run(ctx, parallelDestroys, w.removeOrphan); return nil })
 	return g.Wait()
 }
@@ -121,7 +125,7 @@ func (w *Watcher) watch(ctx context.Context) error {
 				default:
 				}
 			},
-			func(d runtime.Exit) { w.handleExit(ctx, d) })
+			w.addExit)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -171,7 +175,7 @@ func (w *Watcher) reconcile(ctx context.Context) error {
 			errs = errors.Join(errs, fmt.Errorf("read the status of container %s: %w", c.ID, err))
 			continue
 		}
-		w.handleExit(ctx, runtime.Exit{ID: c.ID, ExitCode: s.ExitCode, OOMKilled: s.OOMKilled})
+		w.addExit(runtime.Exit{ID: c.ID, ExitCode: s.ExitCode, OOMKilled: s.OOMKilled})
 	}
 	for _, s := range listed {
 		errs = errors.Join(errs, w.checkOrphan(ctx, s))
@@ -194,14 +198,25 @@ func (w *Watcher) status(ctx context.Context, id string) (runtime.Status, error)
 	return w.rt.Status(ctx, id)
 }
 
+// parallelExits is how many exits are recorded concurrently.
+const parallelExits = 16
+
+// addExit has an exit handled. It never blocks. An exit that is detected twice is one.
+func (w *Watcher) addExit(d runtime.Exit) {
+	d.Time = time.Time{}
+	w.exits.Add(d)
+}
+
 // handleExit handles an exit: an idle container is replaced; a claimed one is
 // reported and belongs to its tenant until it is released. If the container is
-// being created or destroyed, that flow detects the exit.
-func (w *Watcher) handleExit(ctx context.Context, d runtime.Exit) {
-	err := retryWrite(ctx, func(ctx context.Context) error { return w.recordExit(ctx, d) })
+// being created or destroyed, that flow detects the exit. Until it is recorded, a
+// server that starts again detects it.
+func (w *Watcher) handleExit(ctx context.Context, t *workqueue.Task[runtime.Exit]) error {
+	err := retryWrite(ctx, func(ctx context.Context) error { return w.recordExit(ctx, t.Key) })
 	if err != nil && !isConflict(err) && ctx.Err() == nil {
-		w.log.Error("recording container exit failed", "container", d.ID, "error", err)
+		w.log.Error("recording container exit failed", "container", t.Key.ID, "error", err)
 	}
+	return nil
 }
 
 // recordExit records an exit, unless it is on record or the container has ended.
@@ -213,24 +228,44 @@ func (w *Watcher) recordExit(ctx context.Context, d runtime.Exit) error {
 	if w.rt.Protocols().IsNewer(c.Protocol) {
 		return nil // a newer server detects the exit, too
 	}
-	reason := fmt.Sprintf("its main process exited with code %d", d.ExitCode)
+	cause := fmt.Errorf("its main process exited with code %d", d.ExitCode)
 	if d.OOMKilled {
-		reason = "it ran out of memory"
-	}
-	event := activity.Event{
-		Type: activity.ContainerDied, Message: "container exited: " + reason,
-		Data: activity.Data(activity.ContainerDiedData{ExitCode: d.ExitCode, OOMKilled: d.OOMKilled}),
+		cause = errOutOfMemory
 	}
 	end := w.beginLoss(c)
-	_, err = w.store.UpdateContainer(ctx, BeginDestroy(c.ID, []State{Idle}, reason, event))
-	if isConflict(err) {
-		_, err = w.store.UpdateContainer(ctx, Note(c.ID, Claimed, func(c *Container) { c.Health, c.Reason = Exited, reason }, event))
-	}
+	f, err := w.saveExit(ctx, c, cause, activity.ContainerDiedData{ExitCode: d.ExitCode, OOMKilled: d.OOMKilled})
 	if err != nil {
 		end(nil)
 		return err
 	}
-	c.Reason = reason
+	c.Reason = f.reason
 	end(&c)
 	return nil
+}
+
+// errOutOfMemory is why a main process was killed.
+var errOutOfMemory = errors.New("it ran out of memory")
+
+// saveExit records an exit, with the output of the container.
+func (w *Watcher) saveExit(ctx context.Context, c Container, cause error, data activity.ContainerDiedData) (failure, error) {
+	o, state := w.outputs.read(ctx, c, nil)
+	f := newFailure(c, cause, o, state)
+	_, err := w.store.UpdateContainer(ctx, f.record(BeginDestroy(c.ID, []State{Idle}, f.reason, exitEvent(f, data))))
+	if !isConflict(err) {
+		return f, err
+	}
+	// A claim has it, perhaps since the output was read, and has wiped it.
+	if c, err = w.store.Container(ctx, c.ID); err != nil {
+		return f, err
+	}
+	o, state = w.outputs.read(ctx, c, nil)
+	f = newFailure(c, cause, o, state)
+	_, err = w.store.UpdateContainer(ctx, f.record(Note(c.ID, Claimed, func(c *Container) { c.Health, c.Reason = Exited, f.reason }, exitEvent(f, data))))
+	return f, err
+}
+
+// exitEvent returns the event of an exit, with what the failure has of the output.
+func exitEvent(f failure, data activity.ContainerDiedData) activity.Event {
+	data.Output, _ = f.excerpts()
+	return activity.Event{Type: activity.ContainerDied, Message: "container exited: " + f.reason, Data: activity.Data(data)}
 }

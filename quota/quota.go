@@ -224,6 +224,14 @@ const (
 	retryState  = time.Minute
 )
 
+// AdmitState returns an error if states of that many bytes exceed the limits.
+func (s Scope) AdmitState(l Limits, bytes int64) error {
+	if limit, ok := l.Of(State); ok && bytes > limit {
+		return &ExceededError{Scope: s, Kind: State, Limit: limit, Current: bytes, RetryAfter: retryState}
+	}
+	return nil
+}
+
 // Admit returns an error if one more claim would exceed the limits. oldest returns
 // when the n-th last claim was added, for n from 1.
 func (s Scope) Admit(l Limits, u Usage, now time.Time, nth func(n int64) (time.Time, error)) error {
@@ -232,9 +240,8 @@ func (s Scope) Admit(l Limits, u Usage, now time.Time, nth func(n int64) (time.T
 		exceeded.Kind, exceeded.Limit, exceeded.Current, exceeded.RetryAfter = Claims, limit, u.Claims, retryClaims
 		return exceeded
 	}
-	if limit, ok := l.Of(State); ok && u.State > limit {
-		exceeded.Kind, exceeded.Limit, exceeded.Current, exceeded.RetryAfter = State, limit, u.State, retryState
-		return exceeded
+	if err := s.AdmitState(l, u.State); err != nil {
+		return err
 	}
 	limit, ok := l.Of(Rate)
 	if !ok || u.ClaimsPerMinute < limit {

@@ -45,10 +45,11 @@ func (f facts) dispose() disposition {
 }
 
 // transition returns the transition of the container. snapshotID is the
-// snapshot that the container holds, or "" when it is unchanged.
-func (d disposition) transition(snapshotID string) pool.Transition {
+// snapshot that the container holds, or "" when it is unchanged. chain is what was
+// being done when a reason to destroy it was found.
+func (d disposition) transition(snapshotID string, chain ...string) pool.Transition {
 	if d.destroy {
-		return pool.BeginDestroy("", []pool.State{pool.Claimed}, d.reason)
+		return pool.BeginDestroyAfter(chain, []pool.State{pool.Claimed}, d.reason)
 	}
 	return pool.Return("container returned to the pool", func(c *pool.Container) {
 		if snapshotID != "" {

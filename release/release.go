@@ -178,6 +178,9 @@ func (s *Service) awaitSettled(ctx context.Context, id string, r Request) (claim
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("%w: %w", errCallerCanceled, context.Cause(ctx))
 	}
+	if errors.Is(err, claim.ErrClaimNotFound) {
+		return claim.Claim{}, err // it has the id
+	}
 	if err != nil {
 		return claim.Claim{}, fmt.Errorf("claim %s: %w", id, err)
 	}

@@ -177,8 +177,8 @@ func TestDestroyedInsteadOfReused(t *testing.T) {
 	}{
 		"reuse never":     {flowtest.Edit(hookedWorkload, "reuse: wipe", "reuse: never"), release.Request{}, nil, "reuse is never"},
 		"discarded":       {hookedWorkload, release.Request{Discard: true}, nil, "discarded"},
-		"cannot restart":  {hookedWorkload, release.Request{}, func(h *flowtest.Harness, _ claim.Claim) { h.RT.Break("restart", runtime.ErrTainted) }, "could not be restarted"},
-		"exited":          {hookedWorkload, release.Request{}, func(h *flowtest.Harness, c claim.Claim) { kill(h, c) }, "it is exited"},
+		"cannot restart":  {hookedWorkload, release.Request{}, func(h *flowtest.Harness, _ claim.Claim) { h.RT.Break("restart", runtime.ErrTainted) }, "container is tainted"},
+		"exited":          {hookedWorkload, release.Request{}, func(h *flowtest.Harness, c claim.Claim) { kill(h, c) }, "its main process exited with code 137"},
 		"pool is drained": {hookedWorkload, release.Request{}, func(h *flowtest.Harness, _ claim.Claim) { drain(h) }, "draining"},
 	}
 	for name, tt := range tests {

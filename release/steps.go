@@ -13,6 +13,7 @@ import (
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/internal/flow"
+	"github.com/hostler/hostler/internal/rootcause"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/workload"
@@ -31,8 +32,9 @@ type operation struct {
 	hadWaits       bool        // it has ended waits of the claim, or may have
 	runs           []hooks.Run // of pre_release
 	warnings       []string
-	exitCode       *int   // of the main process, if it ended before the release
-	unusable       string // why the container cannot be reused, found by a step
+	exitCode       *int     // of the main process, if it ended before the release
+	unusable       string   // why the container cannot be reused, found by a step
+	unusableChain  []string // what was being done when that was found
 	disposition    disposition
 	processesEnded bool   // its processes were stopped for the upload
 	lossReason     string // why the changes since the last snapshot are lost
@@ -71,7 +73,7 @@ func (op *operation) markReleasing(ctx context.Context) error {
 		begin.Set = func(c *claim.Claim) {
 			failed = c.Reason
 			op.isFirst, op.hadWaits = c.State == claim.Active, c.Waits > 0
-			c.Reason, c.RetryAt, c.Traceparent = op.request.Reason, nil, op.request.Traceparent
+			c.Reason, c.ReasonChain, c.RetryAt, c.Traceparent = op.request.Reason, nil, nil, op.request.Traceparent
 			c.Discard = c.Discard || op.discard.Load()
 		}
 		c, err := op.store.UpdateClaim(ctx, begin)
@@ -124,7 +126,7 @@ func (op *operation) checkProtocol() error {
 	if op.hasSyncOnRelease() && !op.claim.Discard {
 		return &claim.SyncError{Direction: "upload", Err: err}
 	}
-	op.unusable = err.Error()
+	op.unusable, op.unusableChain = rootcause.Of(err)
 	return nil
 }
 
@@ -146,7 +148,9 @@ func (op *operation) endUses(ctx context.Context) error {
 	}
 	switch {
 	case errors.Is(err, runtime.ErrTainted):
-		op.unusable = cmp.Or(op.unusable, err.Error())
+		if op.unusable == "" {
+			op.unusable, op.unusableChain = rootcause.Of(err)
+		}
 	case errors.Is(err, runtime.ErrNotFound), errors.Is(err, runtime.ErrNotRunning), errors.Is(err, runtime.ErrContainerExited):
 		// Nothing runs in it. What this means for the release is found by its steps.
 	case errors.Is(err, runtime.ErrUnavailable) && !op.readsFiles():
@@ -231,7 +235,9 @@ func (op *operation) restartOrDispose(ctx context.Context) error {
 	}
 	if err != nil && !op.disposition.destroy {
 		op.log.Info("restart of released container failed; destroying it", "container", op.claim.Container, "error", err)
-		op.disposition = facts{unusable: "it could not be restarted: " + err.Error()}.dispose()
+		reason, chain := rootcause.Of(err)
+		op.unusableChain = append([]string{"restart"}, chain...)
+		op.disposition = facts{unusable: reason}.dispose()
 	}
 	return nil
 }
@@ -282,7 +288,7 @@ func (op *operation) markReleased(ctx context.Context) error {
 	finish.Container = &pool.Transition{}
 	finish.Set = func(c *claim.Claim) {
 		last := facts{unusable: op.disposition.reason, discard: c.Discard, health: pool.Health(c.Health)}
-		*finish.Container = last.dispose().transition(c.Snapshot)
+		*finish.Container = last.dispose().transition(c.Snapshot, op.unusableChain...)
 		released.Activity = c.Activity // the program may have reported it until now
 		finish.Events[len(finish.Events)-1].Data = activity.Data(released)
 		c.ReleasedAt, c.Failures, c.RetryAt, c.FailureReason, c.FailedAt = &now, 0, nil, "", nil

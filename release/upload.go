@@ -9,6 +9,7 @@ import (
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/internal/backoff"
+	"github.com/hostler/hostler/internal/rootcause"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/runtime"
 )
@@ -150,11 +151,12 @@ func (op *operation) retainForRetry(ctx context.Context, cause *claim.SyncError)
 		failures, since = op.claim.Failures+1, op.claim.FailedAt
 	}
 	at := retryAt(reason, failures, now)
-	retained := claim.Retain(op.claim.ID, "state upload failed; container retained: "+cause.Error(),
-		activity.ClaimReleaseFailedData{Error: cause.Error(), Reason: string(reason), Failures: failures, RetryAt: at})
+	why, chain := rootcause.Of(cause)
+	retained := claim.Retain(op.claim.ID, "state upload failed; container retained: "+why,
+		activity.ClaimReleaseFailedData{Chain: chain, Error: why, Reason: string(reason), Failures: failures, RetryAt: at})
 	retained.If = func(c claim.Claim) bool { return !c.Discard }
 	retained.Set = func(c *claim.Claim) {
-		c.Reason, c.RetryAt, c.Failures, c.FailureReason, c.FailedAt = cause.Error(), at, failures, reason, since
+		c.Reason, c.ReasonChain, c.RetryAt, c.Failures, c.FailureReason, c.FailedAt = why, chain, at, failures, reason, since
 	}
 	c, err := op.store.UpdateClaim(ctx, retained)
 	if errors.Is(err, pool.ErrConflict) {

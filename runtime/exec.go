@@ -126,3 +126,6 @@ func (o Output) Excerpt(n int) (text string, truncated bool) {
 	text = strings.ToValidUTF8(text[len(text)-n:], "")
 	return text, true
 }
+
+// Size returns how many bytes were kept.
+func (o Output) Size() int { return len(o.Head) + len(o.Tail) }

@@ -54,6 +54,7 @@ type Runtime interface {
 	Environments
 	Observer
 	Execer
+	Outputs
 	Files
 	Images
 	Recycler
@@ -163,6 +164,16 @@ type Execer interface {
 	//
 	// If ctx ends first, or has ended before, the command is ended as by Exec.
 	WaitResult(ctx context.Context, id string, cmd Command) (Result, error)
+}
+
+// Outputs reads the output of commands that run.
+type Outputs interface {
+	// Output returns what the command RunID has printed so far, or at all if it
+	// has ended. It waits for nothing and changes nothing. ErrUnknownRun is that of
+	// Execer.WaitResult. ErrUnsupported means that the container's program is from a
+	// server that did not have Output. What it returns is the tenant's: a process
+	// that has the output open can write anything to it.
+	Output(ctx context.Context, id, runID string) (stdout, stderr Output, err error)
 }
 
 // Files copies files in and out, file by file or as tar streams.

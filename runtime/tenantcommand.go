@@ -41,7 +41,8 @@ type Commander interface {
 	// AttachCommand attaches to a command, which may have ended. What is before the
 	// offset after counts as acknowledged. The fence is that of the claim: a command
 	// of an earlier claim is ErrUnknownRun. So is one that the container has
-	// forgotten. ErrOutputLost means that the output from that offset on is not
+	// forgotten. A container that has exited has none: ErrNotRunning, until it is
+	// started again. ErrOutputLost means that the output from that offset on is not
 	// kept any more. With ControlOnly as the offset the attachment takes no other
 	// one's place and none takes its: it has no output, so Next is not called, and
 	// its other methods are as those of any.

@@ -3,6 +3,8 @@ package snapshot
 import (
 	"fmt"
 	"math"
+
+	"github.com/hostler/hostler/runtime/tree"
 )
 
 // bounds are the remaining limits of a state.
@@ -36,8 +38,14 @@ func (b *bounds) leaveOut(size int64) error {
 	return nil
 }
 
-// add subtracts an entry. It returns ErrTooLarge when the limits are exceeded.
-func (b *bounds) add(size int64) error {
+// add subtracts an entry. The target of a link is content: a state of links could
+// otherwise have 4 KiB times max_files. It returns ErrTooLarge when the limits are
+// exceeded.
+func (b *bounds) add(e *tree.Entry) error {
+	size := e.Size
+	if e.Kind == tree.Link {
+		size = int64(len(e.Target))
+	}
 	b.files--
 	if b.files < 0 {
 		return fmt.Errorf("%w: it has more files than max_files allows", ErrTooLarge)

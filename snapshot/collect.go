@@ -81,18 +81,26 @@ func (s packSet) put(id pack.ID) {
 	}
 }
 
-// markGarbage returns the marks of next, which replaces previous, and the marked
-// packs that are to be removed after that. When a root of a kept snapshot cannot
-// be read, nothing is marked or removed: one damaged object must not cost others.
-// Without a dropped snapshot it makes no request.
-func (r repository) markGarbage(ctx context.Context, previous, next manifest, known []knownRoot) (marks []Mark, expired []string) {
-	now := time.Now().UTC()
+// collection is what a commit does with the packs that no kept snapshot needs.
+type collection struct {
+	marks   []Mark   // of the next manifest
+	expired []string // keys of packs that are removed after the commit
+	// unmarked is set if packs which were needed until now have no mark.
+	unmarked time.Time
+}
+
+// clock returns the time of the bucket.
+type clock func() (time.Time, error)
+
+// collect returns what is done when next replaces previous. When a root of a kept
+// snapshot cannot be read, nothing is marked or removed: one damaged object must
+// not cost others. Without a dropped snapshot or a mark it makes no request.
+func (r repository) collect(ctx context.Context, previous, next manifest, known []knownRoot, clock clock) collection {
+	var c collection
 	garbage := packSet{}
-	since := map[pack.ID]time.Time{}
 	for _, m := range previous.Garbage {
 		if id, err := uuid.Parse(m.Pack); err == nil {
 			garbage.put(pack.ID(id))
-			since[pack.ID(id)] = earlier(m.Since, now)
 		}
 	}
 	kept := partsOf(next.Snapshots)
@@ -103,27 +111,69 @@ func (r repository) markGarbage(ctx context.Context, previous, next manifest, kn
 		// The new snapshot's roots are known; those of others have been subtracted.
 		kept = slices.DeleteFunc(kept, func(p Part) bool { return findRoot(known, p.Index) == nil })
 	}
-	// A dropped part that cannot be read is left to Prune.
-	_ = r.eachRoot(ctx, dropped, known, false, garbage.add)
-	if len(garbage) == 0 {
-		return nil, nil
+	// A dropped part that cannot be read is left to Prune. If that is not because it
+	// is damaged, someone else may be reading it.
+	incomplete := false
+	if err := r.eachRoot(ctx, dropped, known, garbage.add); err != nil {
+		incomplete = !isDamage(err)
 	}
-	if err := r.eachRoot(ctx, kept, known, true, garbage.subtract); err != nil {
-		return previous.Garbage[:min(len(previous.Garbage), maxMarks)], nil
+	if len(garbage) > 0 {
+		if err := r.eachRoot(ctx, kept, known, garbage.subtract); err != nil {
+			c.marks = previous.Garbage[:min(len(previous.Garbage), maxMarks)]
+			incomplete, garbage = incomplete || len(dropped) > 0, nil
+		}
+	}
+	if len(garbage) == 0 && !incomplete {
+		return c
+	}
+	now, err := clock()
+	if len(garbage) > 0 {
+		incomplete = c.mark(r.dir, previous, garbage, now, err == nil) || incomplete
+	}
+	if incomplete && err != nil {
+		now = time.Now().UTC()
+	}
+	if incomplete {
+		c.unmarked = now
+	}
+	return c
+}
+
+// mark marks garbage, and reports whether there was no room for some. It removes
+// nothing if the time is not exact.
+func (c *collection) mark(dir string, previous manifest, garbage packSet, now time.Time, exact bool) (incomplete bool) {
+	since := map[pack.ID]time.Time{}
+	if !exact {
+		now = unknownTime
+	}
+	for _, m := range previous.Garbage {
+		if id, err := uuid.Parse(m.Pack); err == nil {
+			since[pack.ID(id)] = m.Since
+			if exact {
+				since[pack.ID(id)] = earlier(m.Since, now)
+			}
+		}
 	}
 	for _, id := range slices.SortedFunc(maps.Keys(garbage), func(p, q pack.ID) int {
 		return cmp.Or(timeOf(since, p, now).Compare(timeOf(since, q, now)), slices.Compare(p[:], q[:]))
 	}) {
 		at := timeOf(since, id, now)
 		switch {
-		case now.Sub(at) >= collectGrace && len(expired) < maxSweep:
-			expired = append(expired, r.dir+packsDir+id.String())
-		case len(marks) < maxMarks:
-			marks = append(marks, Mark{Pack: id.String(), Since: at})
+		case exact && now.Sub(at) >= collectGrace && len(c.expired) < maxSweep:
+			c.expired = append(c.expired, dir+packsDir+id.String())
+		case len(c.marks) < maxMarks:
+			c.marks = append(c.marks, Mark{Pack: id.String(), Since: at})
+		default:
+			incomplete = true
 		}
 	}
-	return marks, expired
+	return incomplete
 }
+
+// unknownTime is that of a mark which was made while the time of the bucket was not
+// known: the clock of this server may be behind by more than the grace. The next
+// commit that knows the time takes it for its own.
+var unknownTime = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 
 // timeOf returns since when a pack is marked.
 func timeOf(since map[pack.ID]time.Time, id pack.ID, now time.Time) time.Time {
@@ -173,35 +223,45 @@ type rootReader struct {
 	// memory bounds the roots that are decoded together: each is up to
 	// pack.MaxRoot large.
 	memory *semaphore.Weighted
-	// mu is held while each runs.
-	mu   sync.Mutex
-	each func(*index.Root, pack.ID)
+	// mu is held while each runs. It guards leftOut.
+	mu      sync.Mutex
+	each    func(*index.Root, pack.ID)
+	leftOut error // of a root; rather one that is not damaged
 }
 
 // eachRoot calls each with the roots of parts and the packs in which they are,
 // one at a time. It reads several at once, and those in one small pack with one
-// request. Unless all are needed, one that cannot be read is left out.
-func (r repository) eachRoot(ctx context.Context, parts []Part, known []knownRoot, all bool, each func(*index.Root, pack.ID)) error {
+// request. The error is that of a root that could not be read, rather of one that
+// is not damaged; the others are read.
+func (r repository) eachRoot(ctx context.Context, parts []Part, known []knownRoot, each func(*index.Root, pack.ID)) error {
 	byPack := map[string][]Part{}
 	for _, p := range parts {
 		byPack[p.Index.Pack] = append(byPack[p.Index.Pack], p)
 	}
 	roots := &rootReader{repository: r, known: known, memory: semaphore.NewWeighted(pack.MaxRoot), each: each}
-	group, ctx := errgroup.WithContext(ctx)
+	var group errgroup.Group
 	group.SetLimit(maxRoots)
 	for _, parts := range byPack {
 		group.Go(func() error {
 			from := r.reader(nil)
 			defer from.Close()
 			for _, p := range parts {
-				if err := roots.read(ctx, from, p); err != nil && all {
-					return err
-				}
+				roots.leaveOut(roots.read(ctx, from, p))
 			}
 			return nil
 		})
 	}
-	return group.Wait()
+	_ = group.Wait() // each error is left out
+	return roots.leftOut
+}
+
+// leaveOut keeps the error of a root that is left out, if there is one.
+func (r *rootReader) leaveOut(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil && (r.leftOut == nil || isDamage(r.leftOut)) {
+		r.leftOut = err
+	}
 }
 
 // read reads one root.
@@ -254,7 +314,7 @@ func (s *Sink) sweep(ctx context.Context, dir string, list []int64, previous, ne
 	if next.Generation%pruneEvery == 0 {
 		ctx, cancel := context.WithTimeout(ctx, pruneTimeout)
 		defer cancel()
-		_, _ = s.pruneObjects(ctx, dir, next, time.Now()) // a later one finds the rest
+		_, _ = s.pruneObjects(ctx, dir, next) // a later one finds the rest
 	}
 }
 

@@ -139,6 +139,7 @@ func TestDamagedRoots(t *testing.T) {
 		h.store(files("a", "6")) // drops the damaged one
 		require.NotEmpty(t, h.marks())
 		require.Len(t, h.readable(), 3)
+		wait(snapshot.CollectGrace)
 		_, err = h.sink.Prune(t.Context(), h.owner)
 		require.NoError(t, err)
 		require.NotContains(t, h.objects("packs/"), h.packOf(list[1]))

@@ -66,6 +66,17 @@ func (d *damages) addPath(pack string, err error, path string) {
 	}
 }
 
+// snapshots returns how many of the damaged ones a function chooses.
+func (d *damages) snapshots(isChosen func(snapshot string) bool) int {
+	chosen := map[string]bool{}
+	for _, key := range d.order {
+		if isChosen(key.snapshot) {
+			chosen[key.snapshot] = true
+		}
+	}
+	return len(chosen)
+}
+
 // of returns the damages of the snapshots that are kept, and their number.
 func (d *damages) of(isKept func(snapshot string) bool) ([]Damage, int) {
 	var list []Damage

@@ -67,6 +67,9 @@ func (d *download) run(ctx context.Context) error {
 			d.held = s
 		}
 	}
+	if err := d.checkSize(); err != nil {
+		return err
+	}
 	for i, m := range d.sync.Mappings {
 		if d.to.Holds != "" && m.Volume == "" && m.Direction != workload.Upload {
 			return fmt.Errorf("%s: a container that holds a snapshot can be updated in its volumes only", m.Path)
@@ -81,6 +84,25 @@ func (d *download) run(ctx context.Context) error {
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.Path, err)
+		}
+	}
+	return nil
+}
+
+// checkSize refuses a state beyond the workload's limits before any of it is written:
+// a list of snapshots, and small packs, can describe files that fill every disk.
+func (d *download) checkSize() error {
+	bytes, files := d.sync.MaxSize, d.sync.MaxFiles
+	for _, m := range d.sync.Mappings {
+		if m.Direction != workload.Bidirectional {
+			continue
+		}
+		_, p := numberedPart(d.done.Snapshot, m.SinkPath)
+		if bytes -= p.Bytes; bytes < 0 {
+			return fmt.Errorf("%w: snapshot %s has more bytes than max_size allows, which is %d: raise it", ErrTooLarge, d.done.Snapshot.ID, d.sync.MaxSize)
+		}
+		if files -= p.Files; files < 0 {
+			return fmt.Errorf("%w: snapshot %s has more files than max_files allows, which is %d: raise it", ErrTooLarge, d.done.Snapshot.ID, d.sync.MaxFiles)
 		}
 	}
 	return nil

@@ -8,10 +8,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/runtime/fake"
+	"github.com/hostler/hostler/runtime/tree"
 	"github.com/hostler/hostler/snapshot"
 	"github.com/hostler/hostler/workload"
 )
@@ -307,3 +309,63 @@ func TestCanUpdate(t *testing.T) {
 }
 
 var errTestScan = errors.New("it cannot be listed")
+
+// A file whose content is in the container already, and whose time or owner is not,
+// is written.
+func TestDownloadDifferenceOfAttributes(t *testing.T) {
+	t.Parallel()
+	h := newDownloads(t)
+	files := many(300, "")
+	h.store("s1", files)
+	id, _ := h.fresh()
+	touched, given, link := fileOf("d1/0001", "1"), fileOf("d2/0002", "2"), linkOf("d3/l", "x")
+	touched.ModTime = touched.ModTime.Add(1)
+	given.Owner, link.Owner = 7, 7
+	now := with(files, touched, given, link)
+	h.store("s2", now)
+	h.change(id, "/data", []stateFile{linkOf("d3/l", "x")})
+	down, err := h.update(id, "s1")
+	require.NoError(t, err)
+	require.Equal(t, expected(now), h.listed(id, "/data"))
+	require.Equal(t, 3, down.MovedFiles)
+}
+
+// touchedTrees lists a file with another time than it has, and with the same stamp.
+type touchedTrees struct {
+	*fake.Runtime
+	path string
+}
+
+func (r touchedTrees) ScanTree(ctx context.Context, id, dir string, o tree.ScanOptions) (tree.Scan, error) {
+	s, err := r.Runtime.ScanTree(ctx, id, dir, o)
+	return touchedScan{s, r.path}, err
+}
+
+type touchedScan struct {
+	tree.Scan
+	path string
+}
+
+func (s touchedScan) Next() ([]tree.Entry, error) {
+	entries, err := s.Scan.Next()
+	for i := range entries {
+		if entries[i].Path == s.path {
+			entries[i].ModTime = entries[i].ModTime.Add(time.Hour)
+		}
+	}
+	return entries, err
+}
+
+// A file that was changed in the same step of the clock in which it was written has the
+// stamp that it had, and another time. It is written again.
+func TestDownloadDifferenceInOneStep(t *testing.T) {
+	t.Parallel()
+	h := newDownloads(t)
+	h.store("s1", many(300, ""))
+	id, _ := h.fresh()
+	to := h.to(id)
+	to.Holds = "s1"
+	down, err := h.sink.Download(t.Context(), touchedTrees{h.rt, "d1/0001"}, to)
+	require.NoError(t, err)
+	require.Equal(t, 1, down.MovedFiles)
+}

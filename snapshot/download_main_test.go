@@ -62,6 +62,7 @@ type downloads struct {
 	head   storedHead
 	cut    int  // bytes of a chunk
 	apart  bool // each file is in a pack of its own
+	once   bool // a chunk is stored once
 }
 
 // storedHead is a list of snapshots as it is stored.
@@ -127,6 +128,7 @@ func (h *downloads) storePart(files []stateFile, change func(*index.Record)) sna
 	w := h.writer()
 	hash := h.format.Hasher()
 	var records []index.Record
+	stored := map[packs.Hash]packs.Ref{}
 	for _, f := range files {
 		r := index.Record{Entry: f.Entry}
 		if f.hole > 0 {
@@ -134,8 +136,14 @@ func (h *downloads) storePart(files []stateFile, change func(*index.Record)) sna
 			r.Chunks = append(r.Chunks, index.Chunk{Hole: f.hole})
 		}
 		for data := range slices.Chunk([]byte(f.body), h.cut) {
-			ref, err := w.Add(packs.Data, hash(packs.Data, data), data)
-			require.NoError(h, err)
+			sum := hash(packs.Data, data)
+			ref, ok := stored[sum]
+			if !ok || !h.once {
+				var err error
+				ref, err = w.Add(packs.Data, sum, data)
+				require.NoError(h, err)
+				stored[sum] = ref
+			}
 			r.Chunks = append(r.Chunks, index.Chunk{Ref: ref})
 		}
 		if h.apart && f.body != "" {

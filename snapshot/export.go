@@ -26,7 +26,8 @@ const exportBuffer = 128 << 10
 // Names are those in the container without the first slash, in the order of
 // tree.Compare. What belongs to the container's user belongs to 0:0 in the tar.
 // Holes are zeros. It calls open once it has found the snapshot, for the writer that
-// gets the tar. After an error the tar has no end, so that it does not look complete.
+// gets the tar. The error is ErrReplaced if newer snapshots replaced it before its
+// end, and it took longer than the grace. After an error the tar has no end, so that it does not look complete.
 func (s *Sink) Export(ctx context.Context, o Owner, id string, open func(Snapshot) (io.Writer, error)) (Snapshot, error) {
 	exported, err := s.export(ctx, o, id, open)
 	if err != nil {
@@ -66,13 +67,25 @@ func (s *Sink) export(ctx context.Context, o Owner, id string, open func(Snapsho
 	slices.SortFunc(parts, func(a, b Part) int { return tree.Compare(a.Path, b.Path) })
 	for _, p := range parts {
 		if err := e.part(ctx, p); err != nil {
-			return found[0], fmt.Errorf("%s: %w", p.Path, storedError(err))
+			return found[0], fmt.Errorf("%s: %w", p.Path, s.replacedError(ctx, dir, o, found[0], storedError(err)))
 		}
 	}
 	if err := e.to.Close(); err != nil {
 		return found[0], err
 	}
 	return found[0], buffered.Flush()
+}
+
+// replacedError returns the error of reading a snapshot. When what is missing was
+// removed because the snapshot is not kept any more, it is ErrReplaced.
+func (s *Sink) replacedError(ctx context.Context, dir string, o Owner, read Snapshot, err error) error {
+	if !isDamage(err) {
+		return err
+	}
+	if now, loadErr := s.loadManifest(ctx, dir, o); loadErr == nil && !now.has(read.ID) {
+		return fmt.Errorf("%w: %s", ErrReplaced, err.Error())
+	}
+	return err
 }
 
 // selected returns the snapshot of an id, or all for "".

@@ -36,6 +36,9 @@ func DecodeManifest(data []byte, generation int64) (Manifest, error) {
 	return decodeManifest(data, "key", generation)
 }
 
+// EncodeManifest encodes a manifest.
+func EncodeManifest(h Manifest) ([]byte, error) { return h.encode() }
+
 // Head returns the directory and the current manifest of an owner.
 func (s *Sink) Head(ctx context.Context, o Owner) (string, Manifest, error) {
 	dir, err := ownerDir(s.sync.Sink, o)
@@ -203,7 +206,7 @@ func (s *Sink) NeededPacks(ctx context.Context, o Owner) (map[string]bool, error
 		return nil, err
 	}
 	needed := map[string]bool{}
-	err = s.repository(dir, h).eachRoot(ctx, partsOf(h.Snapshots), nil, true, func(root *index.Root, in pack.ID) {
+	err = s.repository(dir, h).eachRoot(ctx, partsOf(h.Snapshots), nil, func(root *index.Root, in pack.ID) {
 		needed[dir+packsDir+in.String()] = true
 		for _, p := range root.Packs {
 			needed[dir+packsDir+p.ID.String()] = true

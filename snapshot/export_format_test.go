@@ -32,14 +32,13 @@ func (s *Sink) StoreRecords(ctx context.Context, o Owner, records []index.Record
 		}
 		err = errors.Join(err, b.Add(record))
 	}
-	b.Skip(2)
 	root, ref, finishErr := b.Finish()
 	if err := errors.Join(err, finishErr, w.Flush()); err != nil {
 		return err
 	}
 	part := Part{
 		SinkPath: "state", Path: "/data", Pattern: "**", Mode: "sync", Index: locationOf(ref, w.RootedSize(ref.Pack)),
-		Files: root.Files, Bytes: root.Bytes, Skipped: root.Skipped,
+		Files: root.Files, Bytes: root.Bytes,
 	}
 	for _, p := range root.Packs {
 		part.Stored += p.Live

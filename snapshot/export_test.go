@@ -53,3 +53,6 @@ func (s *Sink) PacksOf(t testing.TB, of Snapshot) int {
 	require.NoError(t, err)
 	return len(root.Packs)
 }
+
+// RecordMemory is what an import counts for a record.
+const RecordMemory = recordMemory

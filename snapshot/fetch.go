@@ -86,7 +86,8 @@ type fetcher struct {
 	unsent   []*request // in the order of their first chunks
 	group    errgroup.Group
 	decoders chan *pack.Reader
-	buffers  chan []byte // of ranges
+	buffers  chan []byte  // of ranges
+	memory   chunkBuffers // of decoded chunks
 
 	maxUsed, maxCount int
 
@@ -143,7 +144,7 @@ func (f *fetcher) add(it item, content *index.Chunk) error {
 	if it.blob != nil {
 		return f.push(it, it.cost)
 	}
-	if err := f.admit(it.cost + int(content.Ref.Size)); err != nil {
+	if err := f.admit(it.cost + memoryOf(content.Ref)); err != nil {
 		return err
 	}
 	it.blob = &blob{ref: content.Ref, ready: make(chan struct{}), uses: 1}
@@ -217,6 +218,12 @@ func (f *fetcher) next() (it item, ok bool, err error) {
 	return it, ok, nil
 }
 
+// memoryOf returns what the decoded bytes of a chunk occupy.
+func memoryOf(ref pack.Ref) int {
+	_, capacity := bufferFor(int(ref.Size) + pack.Spare)
+	return capacity
+}
+
 // release makes the memory of an item free.
 func (f *fetcher) release(it item) {
 	f.mu.Lock()
@@ -226,7 +233,9 @@ func (f *fetcher) release(it item) {
 	if it.blob != nil {
 		if it.blob.uses--; it.blob.uses == 0 {
 			delete(f.blobs, it.blob.ref)
-			f.used -= int(it.blob.ref.Size)
+			f.used -= memoryOf(it.blob.ref)
+			f.memory.put(it.blob.data)
+			it.blob.data = nil
 		}
 	}
 	select {
@@ -295,8 +304,11 @@ func (f *fetcher) fetch(r *request) error {
 		if f.ctx.Err() != nil {
 			return context.Cause(f.ctx)
 		}
-		var err error
-		to := make([]byte, 0, b.ref.Size)
+		err := b.ref.Check(pack.Data) // before it has memory
+		if err != nil {
+			return err
+		}
+		to := f.memory.get(int(b.ref.Size) + pack.Spare)[:0]
 		if r.held {
 			b.data, err = decoder.Blob(f.ctx, to, pack.Data, b.ref)
 		} else {

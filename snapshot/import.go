@@ -22,10 +22,11 @@ import (
 // mappings that upload, with or without a first slash. Each of these mappings has
 // then what the tar has for it, or nothing. No container takes part, so the caller
 // ensures that the tenant has no claim, as for Restore; before is called right before
-// the snapshot becomes current, and its error ends the import. Of the origin, the
+// the snapshot becomes current, with it, and its error ends the import. Of the origin, the
 // owner and the revision count. A tar that Hostler does not accept is runtime.ErrBadArchive,
-// and one that is too large ErrTooLarge; nothing has changed then.
-func (s *Sink) Import(ctx context.Context, o Origin, r io.Reader, before func(context.Context) error) (Snapshot, error) {
+// and one that is too large ErrTooLarge; nothing has changed then, and nothing of it
+// stays stored.
+func (s *Sink) Import(ctx context.Context, o Origin, r io.Reader, before func(context.Context, Snapshot) error) (Snapshot, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, uploadTimeout, errImportTimeout)
 	defer cancel()
 	imported, err := s.importTar(ctx, o, r, before)
@@ -40,7 +41,8 @@ func (s *Sink) Import(ctx context.Context, o Origin, r io.Reader, before func(co
 
 var errImportTimeout = fmt.Errorf("the tar was not received within %s", uploadTimeout)
 
-func (s *Sink) importTar(ctx context.Context, o Origin, r io.Reader, before func(context.Context) error) (Snapshot, error) {
+func (s *Sink) importTar(ctx context.Context, o Origin, r io.Reader, before func(context.Context, Snapshot) error) (Snapshot, error) {
+	began := time.Now()
 	dir, err := ownerDir(s.sync.Sink, o.Owner)
 	if err != nil {
 		return Snapshot{}, err
@@ -50,25 +52,28 @@ func (s *Sink) importTar(ctx context.Context, o Origin, r io.Reader, before func
 		return Snapshot{}, err
 	}
 	next := previous
+	next.admit = admitInTime(began)
 	if next.Salt == [32]byte{} {
 		_, _ = rand.Read(next.Salt[:]) // it never fails
 	}
-	parts, err := s.importParts(ctx, s.repository(dir, next), previous, r)
-	if err != nil {
-		return Snapshot{}, err
-	}
-	if err := before(ctx); err != nil {
-		return Snapshot{}, err
-	}
+	own := &ownPacks{Bucket: s.bucket}
+	parts, err := s.importParts(ctx, s.repository(dir, next), own, previous, r)
 	current := Snapshot{ID: newID(), Time: time.Now().UTC(), Revision: o.Revision, Reason: "import", Parts: parts}
+	if err == nil {
+		err = before(ctx, current)
+	}
+	if err != nil {
+		s.remove(ctx, own)
+		return Snapshot{}, err
+	}
 	return current, s.commit(ctx, dir, previous, next.withSnapshot(current, s.sync.Keep))
 }
 
 // importParts stores what a tar has.
-func (s *Sink) importParts(ctx context.Context, to repository, previous manifest, r io.Reader) ([]Part, error) {
+func (s *Sink) importParts(ctx context.Context, to repository, own *ownPacks, previous manifest, r io.Reader) ([]Part, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	im, err := s.newImporter(ctx, to, previous)
+	im, err := s.newImporter(ctx, to, own, previous)
 	if err != nil {
 		return nil, err
 	}
@@ -94,15 +99,15 @@ type importer struct {
 // importTarget is a part that is made.
 type importTarget struct {
 	Part
-	base    string // the path in the tar, without slashes at its ends
-	records []index.Record
-	isOld   bool // the workload has no mapping for it
+	base    string          // the path in the tar, without slashes at its ends
+	records []*index.Record // by reference: a list that grows is there twice
+	isOld   bool            // the workload has no mapping for it
 	isUsed  bool
 }
 
 // newImporter returns an importer for the mappings that upload, and for the parts of
 // the current snapshot that the workload has no mapping for.
-func (s *Sink) newImporter(ctx context.Context, r repository, previous manifest) (*importer, error) {
+func (s *Sink) newImporter(ctx context.Context, r repository, own *ownPacks, previous manifest) (*importer, error) {
 	content, err := newContentWriter(r.format)
 	if err != nil {
 		return nil, err
@@ -123,7 +128,7 @@ func (s *Sink) newImporter(ctx context.Context, r repository, previous manifest)
 		im.targets = append(im.targets, &importTarget{Part: part, base: strings.Trim(p.Path, "/"), isOld: true})
 		im.kept = append(im.kept, p)
 	}
-	im.to = pack.NewWriter(ctx, r.bucket, r.dir+packsDir, r.format, nil)
+	im.to = pack.NewWriter(ctx, own, r.dir+packsDir, r.format, nil)
 	im.content.to = im.to
 	return im, nil
 }
@@ -188,67 +193,89 @@ func (im *importer) entry(h *tar.Header, content io.Reader) error {
 	if h.Typeflag == tar.TypeXGlobalHeader {
 		return nil // of git archive, for instance
 	}
-	t, name, err := im.target(h)
-	if t == nil || err != nil {
-		return err
-	}
-	t.isUsed = true
-	if droppedTypes[h.Typeflag] {
-		t.Skipped++
-		return nil
-	}
-	if name == "." || h.Typeflag != tar.TypeDir && !matches(t.Pattern, name) {
-		return nil
-	}
-	record, err := newRecord(h, name)
+	name, err := cleanName(cmp.Or(strings.TrimLeft(h.Name, "/"), "."))
 	if err != nil {
 		return err
 	}
-	if err := im.limits.keep(record); err != nil {
+	places, err := im.places(h, name)
+	if err != nil {
 		return err
+	}
+	places = slices.DeleteFunc(places, func(p importPlace) bool {
+		p.isUsed = true
+		return droppedTypes[h.Typeflag] || p.name == "." || h.Typeflag != tar.TypeDir && !matches(p.Pattern, p.name)
+	})
+	if len(places) == 0 {
+		return nil
+	}
+	record, err := newRecord(h, places[0].name)
+	if err != nil {
+		return err
+	}
+	for range places {
+		if err := im.limits.keep(record); err != nil {
+			return err
+		}
 	}
 	if record.Kind == tree.File {
 		if record.Chunks, err = im.content.write(content, record.Size); err != nil {
 			return fmt.Errorf("%.200q: %w", h.Name, err)
 		}
 	}
-	if err := im.limits.hold(record); err != nil {
-		return err
+	for _, p := range places {
+		placed := record
+		placed.Path = strings.Clone(p.name)
+		if err := im.limits.hold(placed); err != nil {
+			return err
+		}
+		p.records = append(p.records, &placed)
 	}
-	t.records = append(t.records, record)
 	return nil
 }
 
-// target returns the part of an entry, and its name there. It is nil for a directory
+// importPlace is a part that an entry may be in, and its name there.
+type importPlace struct {
+	*importTarget
+	name string
+}
+
+// places returns the parts of an entry. As at an upload these are all mappings whose
+// directory it is in; each keeps what its pattern matches. A part without a mapping
+// has what is below no closer directory of a mapping. There is none for a directory
 // above those of the mappings.
-func (im *importer) target(h *tar.Header) (*importTarget, string, error) {
-	name, err := cleanName(cmp.Or(strings.TrimLeft(h.Name, "/"), "."))
-	if err != nil {
-		return nil, "", err
-	}
-	var found *importTarget
+func (im *importer) places(h *tar.Header, name string) ([]importPlace, error) {
+	var found []importPlace
+	var closest *importTarget
 	isAbove := false
 	for _, t := range im.targets {
 		isAbove = isAbove || name == "." || strings.HasPrefix(t.base, name+"/")
-		if (t.base == "" || name == t.base || strings.HasPrefix(name, t.base+"/")) && (found == nil || len(t.base) > len(found.base)) {
-			found = t
+		below, ok := strings.CutPrefix(name+"/", t.base+"/")
+		if t.base == "" {
+			below, ok = name+"/", true
+		}
+		if !ok {
+			continue
+		}
+		found = append(found, importPlace{t, path.Clean(below)})
+		if closest == nil || len(t.base) > len(closest.base) || closest.isOld && len(t.base) == len(closest.base) {
+			closest = t
 		}
 	}
 	switch {
-	case found != nil && name == found.base && h.Typeflag != tar.TypeDir:
-		return nil, "", archiveErrorf("%q is not a directory, and it is a path that the workload keeps", name)
-	case found != nil && name == found.base:
-		return found, ".", nil
-	case found != nil:
-		return found, strings.TrimPrefix(strings.TrimPrefix(name, found.base), "/"), nil
+	case closest != nil && name == closest.base && h.Typeflag != tar.TypeDir:
+		return nil, archiveErrorf("%q is not a directory, and it is a path that the workload keeps", name)
+	case closest != nil:
+		return slices.DeleteFunc(found, func(p importPlace) bool {
+			return p.importTarget != closest && (p.isOld || closest.isOld)
+		}), nil
 	case isAbove && h.Typeflag == tar.TypeDir:
-		return nil, "", nil
+		return nil, nil
 	}
 	var bases []string
 	for _, t := range im.targets {
 		bases = append(bases, t.base)
 	}
-	return nil, "", archiveErrorf("%.200q is not below a path that the workload keeps: %s", name, strings.Join(bases, ", "))
+	return nil, archiveErrorf("%.200q is not below a path that the workload keeps: %s", name, strings.Join(bases, ", "))
 }
 
 // finish stores the index of a part.
@@ -259,9 +286,8 @@ func (im *importer) finish(t *importTarget) error {
 	}
 	t.records = nil
 	b := index.NewBuilder(im.to, im.format, nil, nil)
-	b.Skip(t.Skipped)
 	for _, r := range records {
-		if err := addRecord(b, r); err != nil {
+		if err := addRecord(b, *r); err != nil {
 			return err
 		}
 	}
@@ -298,8 +324,8 @@ func addRecord(b *index.Builder, r index.Record) error {
 // arrange sorts the records of a part, removes those that later ones replace, puts
 // the content of their targets into hard links, and removes directories that the
 // pattern does not keep.
-func (im *importer) arrange(t *importTarget) ([]index.Record, error) {
-	slices.SortStableFunc(t.records, func(a, b index.Record) int { return tree.Compare(a.Path, b.Path) })
+func (im *importer) arrange(t *importTarget) ([]*index.Record, error) {
+	slices.SortStableFunc(t.records, func(a, b *index.Record) int { return tree.Compare(a.Path, b.Path) })
 	last := t.records[:0]
 	for i, r := range t.records {
 		if i+1 == len(t.records) || t.records[i+1].Path != r.Path {
@@ -339,9 +365,8 @@ func (im *importer) arrange(t *importTarget) ([]index.Record, error) {
 }
 
 // copyLinked makes files of hard links.
-func (im *importer) copyLinked(t *importTarget, sorted []index.Record) error {
-	for i := range sorted {
-		r := &sorted[i]
+func (im *importer) copyLinked(t *importTarget, sorted []*index.Record) error {
+	for _, r := range sorted {
 		if r.Kind != hardLink {
 			continue
 		}
@@ -360,14 +385,14 @@ func (im *importer) copyLinked(t *importTarget, sorted []index.Record) error {
 }
 
 // linked returns the file that a hard link of the part names.
-func (im *importer) linked(t *importTarget, sorted []index.Record, name string) (*index.Record, error) {
+func (im *importer) linked(t *importTarget, sorted []*index.Record, name string) (*index.Record, error) {
 	below, ok := strings.CutPrefix(name, t.base+"/")
 	if t.base == "" {
 		below, ok = name, true
 	}
-	i, found := slices.BinarySearchFunc(sorted, below, func(r index.Record, p string) int { return tree.Compare(r.Path, p) })
+	i, found := slices.BinarySearchFunc(sorted, below, func(r *index.Record, p string) int { return tree.Compare(r.Path, p) })
 	if !ok || !found || sorted[i].Kind != tree.File {
 		return nil, archiveErrorf("its target %.200q is not a file that is kept with it: make the tar with --hard-dereference", name)
 	}
-	return &sorted[i], nil
+	return sorted[i], nil
 }

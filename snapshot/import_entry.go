@@ -25,12 +25,15 @@ var importedKinds = map[byte]tree.Kind{
 func newRecord(h *tar.Header, name string) (index.Record, error) {
 	r := index.Record{Entry: tree.Entry{
 		Path: strings.Clone(name), Kind: importedKinds[h.Typeflag], Mode: uint32(h.Mode & permissionBits), //nolint:gosec // masked
-		Owner: importedOwner(h.Uid), Group: importedOwner(h.Gid), ModTime: h.ModTime,
+		Owner: importedOwner(h.Uid), Group: importedOwner(h.Gid),
+		// No container accepts a time that no file can have.
+		ModTime: tree.ClampTime(h.ModTime.Unix(), int64(h.ModTime.Nanosecond())),
 	}}
 	switch {
 	case r.Kind == 0:
 		return r, archiveErrorf("%.200q is of the type %q, which is not kept", name, h.Typeflag)
-	case r.Owner > maxOwner || r.Group > maxOwner || h.Uid < 0 || h.Gid < 0:
+	// The last number is that of no user: no container accepts it.
+	case r.Owner >= maxOwner || r.Group >= maxOwner || h.Uid < 0 || h.Gid < 0:
 		return r, archiveErrorf("%.200q has an invalid owner", name)
 	}
 	switch r.Kind {
@@ -64,7 +67,7 @@ func importedOwner(id int) int64 {
 const (
 	// maxImportMemory bounds the records, which are sorted in memory.
 	maxImportMemory = 64 << 20
-	recordMemory    = 192 // of one, without its strings and chunks
+	recordMemory    = 208 // of one, without its strings and chunks
 	chunkMemory     = 72
 	// maxExcluded is how much more than what may be kept a tar may have that is not
 	// kept.
@@ -98,6 +101,9 @@ func (l *importLimits) keep(r index.Record) error {
 	if l.files++; l.files > l.sync.MaxFiles {
 		return fmt.Errorf("%w: more than %d files (max_files)", ErrTooLarge, l.sync.MaxFiles)
 	}
+	if r.Kind == tree.Link {
+		return l.keepSize(int64(len(r.Target)))
+	}
 	return l.keepSize(r.Size)
 }
 
@@ -112,7 +118,8 @@ func (l *importLimits) keepSize(size int64) error {
 func (l *importLimits) hold(r index.Record) error {
 	l.memory += recordMemory + int64(len(r.Path)+len(r.Target)+chunkMemory*cap(r.Chunks))
 	if l.memory > maxImportMemory {
-		return fmt.Errorf("%w: the names and places of %d files need more than %d MiB of memory, the limit of an import", ErrTooLarge, l.files, maxImportMemory>>20)
+		return fmt.Errorf("%w: the names and places of %d files need more than %d MiB of memory, the limit of an import: "+
+			"copy the files into a container of the tenant and release it instead", ErrTooLarge, l.files, maxImportMemory>>20)
 	}
 	return nil
 }
@@ -122,30 +129,49 @@ func (l *importLimits) hold(r index.Record) error {
 type tarReader struct {
 	from *positionReader
 	tar  *tar.Reader
-	end  int64 // of the last entry
+	end  int64  // of the last entry
+	last string // its name
 }
 
 const tarBlock = 512
 
+// maxHeader bounds what comes before an entry: its name, the target of its link, its
+// attributes and the places of its content, of up to 1 MiB each. archive/tar reads any
+// number of headers in search of an entry, and they count as none.
+const maxHeader = 8 << 20
+
+var errHeader = archiveErrorf("the headers of an entry have more than %d bytes", maxHeader)
+
 func newTarReader(r io.Reader) *tarReader {
-	from := &positionReader{from: r}
+	from := &positionReader{from: r, limit: math.MaxInt64}
 	return &tarReader{from: from, tar: tar.NewReader(from)}
 }
 
 // next returns the next header, or io.EOF after the end mark.
 func (r *tarReader) next() (*tar.Header, error) {
 	if _, err := io.Copy(io.Discard, r.tar); err != nil { // what was not read of the last entry
-		return nil, r.failure(err)
+		return nil, r.nameLast(r.failure(err))
 	}
 	r.end = (r.from.at + tarBlock - 1) / tarBlock * tarBlock
+	r.from.limit = r.end + maxHeader
 	h, err := r.tar.Next()
+	r.from.limit = math.MaxInt64
 	if err == io.EOF { //nolint:errorlint // Next returns it itself
 		return nil, r.finish()
 	}
 	if err != nil {
-		return nil, r.failure(err)
+		return nil, r.nameLast(r.failure(err))
 	}
+	r.last = h.Name
 	return h, nil
+}
+
+// nameLast adds where the reading has ended.
+func (r *tarReader) nameLast(err error) error {
+	if r.last == "" {
+		return err
+	}
+	return fmt.Errorf("in or after the entry %.200q: %w", r.last, err)
 }
 
 // Read reads the content of the last entry.
@@ -185,12 +211,17 @@ func (r *tarReader) failure(err error) error {
 
 // positionReader counts what is read.
 type positionReader struct {
-	from io.Reader
-	at   int64
-	err  error // other than io.EOF
+	from  io.Reader
+	at    int64
+	limit int64 // of at
+	err   error // other than io.EOF
 }
 
 func (r *positionReader) Read(b []byte) (int, error) {
+	if r.at >= r.limit {
+		r.err = errHeader
+		return 0, r.err
+	}
 	n, err := r.from.Read(b)
 	r.at += int64(n)
 	if err != nil && err != io.EOF { //nolint:errorlint // a reader returns io.EOF itself

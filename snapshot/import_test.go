@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,7 +30,7 @@ func (h *harness) importTar(archive []byte) snapshot.Snapshot {
 	return s
 }
 
-func always(context.Context) error { return nil }
+func always(context.Context, snapshot.Snapshot) error { return nil }
 
 func into(w io.Writer) func(snapshot.Snapshot) (io.Writer, error) {
 	return func(snapshot.Snapshot) (io.Writer, error) { return w, nil }
@@ -166,7 +167,7 @@ func TestImportOwners(t *testing.T) {
 }
 
 // Of entries with one name the last one counts; a pattern selects files; pipes and
-// devices are counted.
+// devices are not kept.
 func TestImportSelects(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, `{sink: {type: file}, mappings: [{path: /, pattern: "**/*.json"}]}`)
@@ -174,7 +175,7 @@ func TestImportSelects(t *testing.T) {
 		reg("data/a.json", "old"), dir("data/d"), dir("data/d/e"), reg("data/d/e/c.json", "3"), dir("data/f"), reg("data/f/x", "no"),
 		reg("data/a.json", "new"), file{"data/pipe", tar.TypeFifo, 0o644, ""},
 	))
-	require.Equal(t, 1, s.Parts[0].Skipped)
+	require.Equal(t, 4, s.Files())
 	got := entries(t, h.exported(""))
 	require.Len(t, got, 4)
 	require.Equal(t, "new", got["data/a.json"].body)
@@ -227,7 +228,8 @@ func TestImportRefusals(t *testing.T) {
 		"trailing":              {append(pack(t, reg("data/a", "")), make([]byte, 2<<20)...), "follow its end"},
 		"cut between entries":   {whole[:len(whole)-2048], "incomplete"},
 		"cut before its end":    {whole[:len(whole)-512], "incomplete"},
-		"cut in an entry":       {whole[:1200], "EOF"},
+		"cut in an entry":       {whole[:1200], `"data/a": `},
+		"damaged header":        {slices.Concat(whole[:1536], []byte("?"), whole[1537:]), `after the entry "data/a": `},
 	} {
 		h := newHarness(t, "")
 		_, err := h.sink.Import(t.Context(), h.origin(""), bytes.NewReader(c.archive), always)

@@ -75,7 +75,7 @@ func TestUploadsAreEncrypted(t *testing.T) {
 		c := h.container()
 		_, err := h.sink.Download(t.Context(), h.rt, snapshot.Destination{Owner: h.owner, Container: c})
 		if refused {
-			require.ErrorContains(t, err, "key")
+			require.ErrorIs(t, err, snapshot.ErrUnknownKey)
 			require.Empty(t, h.has(c, "/data"))
 			continue
 		}

@@ -7,10 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/hostler/hostler/internal/flow"
 )
@@ -31,10 +31,6 @@ func checkVersion(version int, key string) error {
 	return fmt.Errorf("%w: %s has version %d, and this server knows only version %d: use a Hostler that knows the former", ErrFormat, key, version, manifestVersion)
 }
 
-// maxManifestSize bounds the size of a manifest that is read: far above that of
-// the maximum of keep.
-const maxManifestSize = 64 << 20
-
 // manifest lists the snapshots of a tenant. It is never changed: each change
 // creates the manifest of the next generation, and the highest one is current.
 // A snapshot that the current manifest does not list is deleted.
@@ -47,6 +43,13 @@ type manifest struct {
 	Salt       salt       `json:"salt"`      // keys the hashes of this owner's blobs; never changes
 	Snapshots  []Snapshot `json:"snapshots"` // the current one first
 	Garbage    []Mark     `json:"garbage,omitempty"`
+	// Unmarked is when a commit last dropped a snapshot whose packs it could not
+	// mark. Prune takes every pack that no snapshot needs for one of them.
+	Unmarked time.Time `json:"unmarked,omitzero"`
+
+	// admit, if set, is called right before it is created, and its error prevents that.
+	// It is not stored.
+	admit func(context.Context) error
 }
 
 // salt is 32 random bytes, in hexadecimal.
@@ -95,19 +98,23 @@ func manifestKey(dir string, generation int64) string {
 var manifestName = regexp.MustCompile(`/heads/([0-9]{16})\.json$`)
 
 // generations lists the existing manifests, in no particular order.
-func (s *Sink) generations(ctx context.Context, dir string) ([]int64, error) {
-	var list []int64
-	err := s.bucket.List(ctx, dir+manifestDir, func(o Object) error {
+func (s *Sink) generations(ctx context.Context, dir string) (list []int64, err error) {
+	err = s.eachHead(ctx, dir, func(generation int64, _ Object) { list = append(list, generation) })
+	return list, err
+}
+
+// eachHead calls each for the existing manifests.
+func (s *Sink) eachHead(ctx context.Context, dir string, each func(generation int64, o Object)) error {
+	return s.bucket.List(ctx, dir+manifestDir, func(o Object) error {
 		if m := manifestName.FindStringSubmatch(o.Key); m != nil {
 			n, err := strconv.ParseInt(m[1], 10, 64)
 			if err != nil {
 				return err
 			}
-			list = append(list, n)
+			each(n, o)
 		}
 		return nil
 	})
-	return list, err
 }
 
 // maxReadAttempts is how often the manifests are listed again when the newest
@@ -147,15 +154,18 @@ func (s *Sink) readManifest(ctx context.Context, dir string, generation int64) (
 		return manifest{}, err
 	}
 	defer r.Close()
-	data, err := io.ReadAll(io.LimitReader(r, maxManifestSize))
+	data, err := readBounded(r)
 	if err != nil {
-		return manifest{}, err
+		return manifest{}, fmt.Errorf("%s: %w", manifestKey(dir, generation), err)
 	}
 	return decodeManifest(data, manifestKey(dir, generation), generation)
 }
 
 // decodeManifest returns the manifest that the object of a key has.
 func decodeManifest(data []byte, key string, generation int64) (manifest, error) {
+	if err := checkElements(data); err != nil {
+		return manifest{}, fmt.Errorf("%w: %s: %w", ErrCorrupt, key, err)
+	}
 	// The version first: another one may have other fields.
 	var v struct {
 		Version int `json:"version"`
@@ -176,20 +186,30 @@ func decodeManifest(data []byte, key string, generation int64) (manifest, error)
 	if h.Salt == (salt{}) {
 		return manifest{}, fmt.Errorf("%w: %s has no salt", ErrCorrupt, key)
 	}
-	for _, s := range h.Snapshots {
-		for _, p := range s.Parts {
-			for _, n := range []int64{int64(p.Files), p.Bytes, p.Stored, p.New, int64(p.Skipped), p.Index.PackSize} {
-				if n < 0 || n > maxNumber {
-					return manifest{}, fmt.Errorf("%w: %s has the number %d", ErrCorrupt, key, n)
-				}
-			}
-		}
+	if err := h.check(); err != nil {
+		return manifest{}, fmt.Errorf("%w: %s: %w", ErrCorrupt, key, err)
 	}
 	return h, nil
 }
 
-// maxNumber bounds the numbers of a part, so that sums of them do not overflow.
-const maxNumber = 1 << 50
+// encode returns the manifest as it is stored. What a reader would refuse is an
+// error: it would be the end of all of the owner's snapshots.
+func (h manifest) encode() ([]byte, error) {
+	if err := h.check(); err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(h)
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxManifestSize {
+		return nil, fmt.Errorf("it has %d bytes, more than %d: lower keep, or use fewer mappings", len(data), maxManifestSize)
+	}
+	return data, checkElements(data)
+}
+
+// errNotAdmitted indicates that a manifest was not created, and never will be.
+var errNotAdmitted = errors.New("the list of snapshots is not written")
 
 // commit makes next the current manifest, in place of previous. It is the one
 // step that changes the state. ErrConflict indicates that previous is no longer
@@ -201,15 +221,22 @@ func (s *Sink) commit(ctx context.Context, dir string, previous, next manifest, 
 	}
 	next.Generation = previous.Generation + 1
 	flow.Failpoint("snapshot", "mark", "before")
-	var expired []string
-	next.Garbage, expired = s.repository(dir, next).markGarbage(ctx, previous, next, known)
+	collected := s.repository(dir, next).collect(ctx, previous, next, known, func() (time.Time, error) { return s.now(ctx, dir) })
+	if next.Garbage = collected.marks; !collected.unmarked.IsZero() {
+		next.Unmarked = collected.unmarked
+	}
 	flow.Failpoint("snapshot", "mark", "after")
-	data, err := json.Marshal(next)
+	data, err := next.encode()
 	if err != nil {
 		return fmt.Errorf("write the list of snapshots: %w", err)
 	}
 	key := manifestKey(dir, next.Generation)
 	flow.Failpoint("snapshot", "commit", "before")
+	if next.admit != nil {
+		if err := next.admit(ctx); err != nil {
+			return fmt.Errorf("%w: %w", errNotAdmitted, err)
+		}
+	}
 	err = s.bucket.Create(ctx, key, data)
 	flow.Failpoint("snapshot", "commit", "after")
 	if errors.Is(err, ErrExists) && s.isOwnWrite(ctx, key, data) {
@@ -223,7 +250,12 @@ func (s *Sink) commit(ctx context.Context, dir string, previous, next manifest, 
 	}
 	// Another upload may have committed far later generations, and removed this
 	// one: next is current only if it is the highest.
-	list, err := s.generations(ctx, dir)
+	var list []int64
+	err = s.eachHead(ctx, dir, func(generation int64, o Object) {
+		if list = append(list, generation); generation == next.Generation {
+			s.clock.observe(o)
+		}
+	})
 	if err != nil {
 		return fmt.Errorf("list snapshots: %w", err)
 	}
@@ -232,7 +264,7 @@ func (s *Sink) commit(ctx context.Context, dir string, previous, next manifest, 
 		return ErrConflict
 	}
 	flow.Failpoint("snapshot", "sweep", "before")
-	s.sweep(ctx, dir, list, previous, next, expired)
+	s.sweep(ctx, dir, list, previous, next, collected.expired)
 	flow.Failpoint("snapshot", "sweep", "after")
 	return nil
 }
@@ -248,6 +280,6 @@ func (s *Sink) isOwnWrite(ctx context.Context, key string, want []byte) bool {
 		return false
 	}
 	defer r.Close()
-	got, err := io.ReadAll(io.LimitReader(r, maxManifestSize))
+	got, err := readBounded(r)
 	return err == nil && bytes.Equal(got, want)
 }

@@ -20,16 +20,22 @@ import (
 // had nothing to store.
 func TestOlderClaimLoses(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t, "")
-	h.fence = 5
-	h.upload(h.container(reg("f", "5")))
-	same, _ := h.download()
-	h.fence = 7
-	require.True(t, h.upload(same).Unchanged)
-	h.fence = 6
-	_, err := h.sink.Upload(t.Context(), h.rt, h.origin(h.container(reg("f", "6"))))
-	require.ErrorIs(t, err, snapshot.ErrStale)
-	require.Equal(t, "5", h.kept()["f"])
+	for _, reason := range []string{"release", "interval"} {
+		h := newHarness(t, "")
+		h.fence = 5
+		h.upload(h.container(reg("f", "5")))
+		same, _ := h.download()
+		h.fence = 7
+		later := h.origin(same)
+		later.Reason = reason
+		up, err := h.sink.Upload(t.Context(), h.rt, later)
+		require.NoError(t, err)
+		require.True(t, up.Unchanged)
+		h.fence = 6
+		_, err = h.sink.Upload(t.Context(), h.rt, h.origin(h.container(reg("f", "6"))))
+		require.ErrorIs(t, err, snapshot.ErrStale, reason)
+		require.Equal(t, "5", h.kept()["f"])
+	}
 }
 
 // Each of several concurrent uploads either is stored or returns an error; the

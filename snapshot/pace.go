@@ -87,8 +87,12 @@ func (p *pace) beginWait() {
 }
 
 // endWait ends a wait in which n bytes were transferred, and returns the reason
-// if the transfer is aborted.
+// if the transfer is aborted. Without a wait in progress it returns only the reason:
+// one that was ended in a callback of the container's call is not begun again.
 func (p *pace) endWait(n int) error {
+	if p.limit == nil {
+		return context.Cause(p.ctx)
+	}
 	p.limit.Stop()
 	p.limit = nil
 	if !p.started {

@@ -281,3 +281,32 @@ func TestWorkloadsShareQuota(t *testing.T) {
 		require.Equal(t, []int{all + 3, all}, []int{under("alone"), under("other")})
 	})
 }
+
+// slowFiles pauses before the content of each file.
+type slowFiles struct {
+	*testScan
+	pause time.Duration
+}
+
+func (s slowFiles) Read(indexes []int, each func(int, tree.Entry, tree.Content) error) error {
+	return s.testScan.Read(indexes, func(i int, as tree.Entry, content tree.Content) error {
+		<-time.After(s.pause)
+		return each(i, as, content)
+	})
+}
+
+// A container that sends many small files slowly is aborted between two of them. That
+// is its error, and not the end of the server.
+func TestSlowSmallFiles(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var entries []tree.Entry
+		for i := range 20 {
+			entries = append(entries, entry(fmt.Sprintf("%02d", i), tree.File, 1))
+		}
+		files := scanFunc(func(context.Context, string) tree.Scan { return slowFiles{scanOf(entries...), 40 * time.Second} })
+		_, err := sinkFor("**").Upload(t.Context(), files, origin("w", "mallory"))
+		require.ErrorIs(t, err, snapshot.ErrContainer)
+		require.ErrorContains(t, err, "less than 64 KiB a second")
+	})
+}

@@ -21,6 +21,26 @@ const (
 	pruneGrace    = 24 * time.Hour
 )
 
+// isLate reports whether an upload that began at a time may have lost what it has
+// stored to a prune of another server. The end of its context does not ensure that: no
+// timer counts the time during which a machine is suspended, and that of a process
+// that was stopped fires while the process continues.
+func isLate(began time.Time) bool {
+	now := time.Now()
+	return max(now.Sub(began), now.Round(0).Sub(began.Round(0))) > uploadTimeout
+}
+
+// admitInTime returns a check of a manifest that refers to what was stored since a
+// time.
+func admitInTime(began time.Time) func(context.Context) error {
+	return func(context.Context) error {
+		if isLate(began) {
+			return errUploadTimeout
+		}
+		return nil
+	}
+}
+
 // pruneEvery is the number of commits with one that also prunes, for at most
 // pruneTimeout, because a release waits for it. Servers that were killed, and
 // uploads that were canceled, leave objects that no other call removes.
@@ -37,14 +57,14 @@ const maxSeen = 4
 // to keep. It returns how many objects it removed. Calling it after a failed
 // upload is enough: every pruneEvery-th commit does the same.
 func (s *Sink) Prune(ctx context.Context, o Owner) (int, error) {
-	n, err := s.prune(ctx, o, time.Now())
+	n, err := s.prune(ctx, o)
 	if err != nil {
 		return n, fmt.Errorf("prune the snapshots of tenant %q of workload %s: %w", o.Tenant, o.Workload, err)
 	}
 	return n, nil
 }
 
-func (s *Sink) prune(ctx context.Context, o Owner, now time.Time) (int, error) {
+func (s *Sink) prune(ctx context.Context, o Owner) (int, error) {
 	at, err := ownerDir(s.sync.Sink, o)
 	if err != nil {
 		return 0, err
@@ -61,16 +81,20 @@ func (s *Sink) prune(ctx context.Context, o Owner, now time.Time) (int, error) {
 			return 0, err
 		}
 	}
-	return s.pruneObjects(ctx, at, h, now)
+	return s.pruneObjects(ctx, at, h)
 }
 
 // pruneObjects removes the objects that no snapshot of the current manifest
 // needs.
-func (s *Sink) pruneObjects(ctx context.Context, dir string, h manifest, now time.Time) (int, error) {
+func (s *Sink) pruneObjects(ctx context.Context, dir string, h manifest) (int, error) {
+	now, err := s.now(ctx, dir)
+	if err != nil {
+		return 0, err
+	}
 	p := pruning{Sink: s, dir: dir, head: h, now: now}
 	// Each is independent: when one kind cannot be listed or checked, the others
 	// are still removed.
-	err := errors.Join(p.listHeads(ctx), p.listSeen(ctx), p.listPacks(ctx))
+	err = errors.Join(p.listHeads(ctx), p.listSeen(ctx), p.listPacks(ctx))
 	n, deleteErr := s.deleteAll(ctx, p.garbage)
 	return n, errors.Join(err, deleteErr)
 }
@@ -82,12 +106,17 @@ type pruning struct {
 	*Sink
 	dir     string
 	head    manifest
-	now     time.Time
-	garbage []string // keys
+	now     time.Time // of the bucket
+	garbage []string  // keys
 }
 
 // isOld reports whether an object can no longer belong to an upload in progress.
 func (p *pruning) isOld(o Object) bool { return o.Time.Before(p.now.Add(-pruneGrace)) }
+
+// hasEnded reports whether the grace of what was dropped at a time has ended.
+func (p *pruning) hasEnded(since time.Time) bool {
+	return p.now.Sub(earlier(since, p.now)) >= collectGrace
+}
 
 // listHeads finds former manifests, and what a write of one has left.
 func (p *pruning) listHeads(ctx context.Context) error {
@@ -128,20 +157,17 @@ func (p *pruning) listSeen(ctx context.Context) error {
 // less than the grace ago stay.
 func (p *pruning) listPacks(ctx context.Context) error {
 	marked := map[string]bool{} // whether its grace has ended
-	fresh := 0
 	for _, m := range p.head.Garbage {
-		marked[m.Pack] = p.now.Sub(earlier(m.Since, p.now)) >= collectGrace
-		if !marked[m.Pack] {
-			fresh++
-		}
+		marked[m.Pack] = p.hasEnded(m.Since)
 	}
+	// One without a mark may have been dropped when this was not recorded for it.
+	dropped := !p.head.Unmarked.IsZero() && !p.hasEnded(p.head.Unmarked)
 	found := packSet{}
 	var partial []string
 	err := p.bucket.List(ctx, p.dir+packsDir, func(o Object) error {
 		name := o.Key[len(p.dir+packsDir):]
 		ended, isMarked := marked[name]
-		// There was no room for more marks: this one may just have been dropped.
-		isMarked = isMarked || fresh >= maxMarks
+		isMarked = isMarked || dropped
 		if isMarked && !ended || !isMarked && !p.isOld(o) {
 			return nil
 		}
@@ -160,7 +186,7 @@ func (p *pruning) listPacks(ctx context.Context) error {
 	if len(found) == 0 {
 		return nil
 	}
-	if err := p.repository(p.dir, p.head).eachRoot(ctx, partsOf(p.head.Snapshots), nil, true, found.subtract); err != nil {
+	if err := p.repository(p.dir, p.head).eachRoot(ctx, partsOf(p.head.Snapshots), nil, found.subtract); err != nil {
 		return err
 	}
 	for id := range found {

@@ -170,7 +170,10 @@ func (s *Sink) uploadSize() int64 {
 // upload has stored something: Prune would remove those objects as garbage.
 func (u *upload) acquireMemory(ctx context.Context) error {
 	if u.sent == 0 && u.limit.Stop() {
-		defer u.limit.Reset(uploadTimeout)
+		defer func() {
+			u.limit.Reset(uploadTimeout)
+			u.began = time.Now()
+		}()
 	}
 	wanted := u.newRequest()
 	if err := u.quota.acquire(ctx, wanted); err != nil {

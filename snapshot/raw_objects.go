@@ -157,6 +157,7 @@ func (d *download) writeRaw(ctx context.Context, w *containerWriter, o rawObject
 	e := tree.Entry{
 		Path: o.name, Kind: tree.File, Mode: rawFileMode, Owner: tree.OwnUser, Group: tree.OwnGroup, Size: o.Size, ModTime: o.Time,
 	}
+	d.done.Files++ // first: after a failure it may be there, and the container is not what it was
 	if err := w.create(e); err != nil {
 		return err
 	}
@@ -181,7 +182,6 @@ func (d *download) writeRaw(ctx context.Context, w *containerWriter, o rawObject
 			return err
 		}
 	}
-	d.done.Files++
 	d.done.Bytes += o.Size
 	d.count(item{entry: e})
 	return nil

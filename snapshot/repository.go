@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/cipher"
 	"encoding/hex"
+	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -26,7 +27,8 @@ type repository struct {
 // repository returns that of an owner whose directory and current manifest are
 // given.
 func (s *Sink) repository(dir string, h manifest) repository {
-	return repository{bucket: s.bucket, dir: dir, format: &pack.Format{Salt: h.Salt, Keys: s.keys}}
+	format := &pack.Format{Salt: h.Salt, Owner: h.Workload + "/" + h.Tenant, Keys: s.keys}
+	return repository{bucket: s.bucket, dir: dir, format: format}
 }
 
 // packKeysOf returns keys as package pack takes them, nil for none.
@@ -72,8 +74,11 @@ func (r repository) openPart(ctx context.Context, from *pack.Reader, p Part) (*i
 	return root, nil
 }
 
-// storedError marks damage of stored objects as such.
+// storedError marks damage of stored objects as such, and what needs a key.
 func storedError(err error) error {
+	if errors.Is(err, pack.ErrNoKeys) {
+		return fmt.Errorf("%w: %w", ErrUnknownKey, err)
+	}
 	if isDamage(err) {
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}

@@ -20,8 +20,9 @@ type Sink struct {
 	sync   *workload.Sync
 	quota  *memoryQuota
 	// keys encrypt what is stored; nil for no encryption.
-	keys pack.Keys
-	wide wideDownloads
+	keys  pack.Keys
+	wide  wideDownloads
+	clock bucketClock
 }
 
 // New returns the sink of a workload's sync on an open bucket. Sinks opens the

@@ -37,6 +37,9 @@ type Sinks struct {
 	// Keys encrypt the state of all of them; nil for no encryption. It is set
 	// before the first Open.
 	Keys *statekey.Keys
+	// OwnDirectory has all state kept in PathPolicy.State, whatever sinks the
+	// workloads name. It is set before the first Open.
+	OwnDirectory bool
 
 	policy     PathPolicy
 	openBucket OpenBucket
@@ -98,6 +101,11 @@ func (s *Sinks) Close() error {
 }
 
 func (s *Sinks) bucket(ctx context.Context, sync *workload.Sync) (Bucket, error) {
+	if s.OwnDirectory {
+		own := *sync
+		own.Sink = workload.Sink{Type: workload.SinkFile}
+		sync = &own
+	}
 	secret, err := s.policy.credentials(sync.Sink.Credentials)
 	if err != nil {
 		return nil, err

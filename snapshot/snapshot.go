@@ -1,9 +1,12 @@
 package snapshot
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"time"
 
+	"github.com/hostler/hostler/snapshot/statekey"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -23,8 +26,14 @@ var (
 	// ErrFormat indicates that the state has a format which this server does not
 	// know. Nothing of it was changed.
 	ErrFormat = errors.New("the state has an unknown format")
+	// ErrUnknownKey indicates that the state is encrypted, and that this server does
+	// not have the key.
+	ErrUnknownKey = statekey.ErrUnknownKey
 	// ErrNoSnapshot indicates that there is no such snapshot.
 	ErrNoSnapshot = errors.New("no such snapshot")
+	// ErrReplaced indicates that a snapshot was read for longer than the grace after
+	// newer ones had replaced it. It is ErrNoSnapshot.
+	ErrReplaced = fmt.Errorf("%w any more: newer ones replaced it while it was read, and what only it needs was removed", ErrNoSnapshot)
 	// ErrInvalidOwner indicates that the name of a tenant or workload is
 	// invalid in a sink.
 	ErrInvalidOwner = errors.New("invalid tenant or workload name")
@@ -50,6 +59,9 @@ type Origin struct {
 	// Progress, if set, is called with the number of bytes that have been sent
 	// so far, from one goroutine at a time. It must return quickly.
 	Progress func(sent int64)
+	// Verify, if set, is called right before the upload becomes current, also an
+	// unchanged one that is recorded. Its error ends the upload without a change.
+	Verify func(context.Context) error
 }
 
 // Snapshot is the state of a tenant at one time.
@@ -75,7 +87,6 @@ type Part struct {
 	Bytes    int64         `json:"bytes"`  // of the files' contents
 	Stored   int64         `json:"stored"` // bytes in the sink that it needs, also those that it shares
 	New      int64         `json:"new"`    // of these, what its upload has stored
-	Skipped  int           `json:"skipped,omitempty"`
 }
 
 // Location is where a root is, as a manifest has it.

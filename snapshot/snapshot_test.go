@@ -100,6 +100,23 @@ func TestPattern(t *testing.T) {
 	require.Equal(t, map[string]string{"a.json": "1", "d/": "750", "d/e/": "755", "d/e/c.json": "3"}, h.kept())
 }
 
+// What a snapshot determines in a container follows the workload file, also where no
+// file has changed: it is all that a wider pattern selects.
+func TestChangedPattern(t *testing.T) {
+	t.Parallel()
+	narrow, wide := `{sink: {type: file}, mappings: [{path: /, pattern: "*.json"}]}`, "{sink: {type: file}, mappings: [{path: /}]}"
+	h := newHarness(t, narrow)
+	c := h.container(reg("a.json", "1"))
+	first := h.upload(c).Snapshot
+	require.False(t, first.Covers(synced(t, wide), "/data/b.txt"))
+	h.apply(wide)
+	up := h.upload(c)
+	require.False(t, up.Unchanged)
+	require.Equal(t, first.Parts[0].Index, up.Snapshot.Parts[0].Index)
+	require.True(t, up.Snapshot.Covers(synced(t, wide), "/data/b.txt"))
+	require.True(t, h.upload(c).Unchanged)
+}
+
 // Mappings are stored separately in one snapshot: an unchanged one is not
 // stored again when another one changes, missing directories are created, and
 // mappings that the workload no longer has stay.
@@ -119,9 +136,13 @@ func TestMappings(t *testing.T) {
 	second := h.upload(back).Snapshot
 	require.Equal(t, first.Parts[0].Index, second.Parts[0].Index)
 	require.NotEqual(t, first.Parts[1].Index, second.Parts[1].Index)
+	require.Positive(t, first.Parts[0].New)
+	require.Zero(t, second.Parts[0].New, "an unchanged part has stored nothing")
 
 	h.apply("{sink: {type: file}, mappings: [{path: sub/state}]}")
-	h.upload(h.container(reg("sub/state/a", "5")))
+	third := h.upload(h.container(reg("sub/state/a", "5"))).Snapshot
+	require.Len(t, third.Parts, 3)
+	require.Zero(t, third.Parts[1].New)
 	h.apply(both)
 	back, _ = h.download()
 	require.Equal(t, map[string]string{"m": "644 4"}, h.has(back, "/more"))

@@ -26,6 +26,7 @@ type upload struct {
 	id       string // of the snapshot that it makes
 	previous manifest
 	limit    *time.Timer // ends the upload
+	began    time.Time   // when limit was set
 	// fresh means that the last indexes are not used, because one is damaged.
 	fresh bool
 
@@ -85,7 +86,7 @@ func (s *Sink) upload(ctx context.Context, limit *time.Timer, files Files, o Ori
 	if before.Generation == 0 {
 		_, _ = rand.Read(before.Salt[:]) // never fails
 	}
-	u := &upload{Sink: s, files: files, origin: o, dir: at, id: newID(), previous: before, limit: limit}
+	u := &upload{Sink: s, files: files, origin: o, dir: at, id: newID(), previous: before, limit: limit, began: time.Now()}
 	defer u.releaseMemory()
 	return u.run(ctx)
 }
@@ -126,22 +127,37 @@ func (u *pass) finish(ctx context.Context) (Transfer, error) {
 		next = u.previous.withSnapshot(t.Snapshot, u.sync.Keep)
 	}
 	t.Files, t.Bytes, t.Sent = t.Snapshot.Files(), t.Snapshot.Bytes(), u.sent
-	if t.Unchanged && u.previous.Fence == u.origin.Fence {
+	if t.Unchanged && u.previous.Fence == u.origin.Fence && u.origin.Reason != releaseReason {
 		return t, nil
 	}
 	// Even if unchanged, the fence must be stored, so that no older claim can
-	// follow.
-	next.Fence = u.origin.Fence
+	// follow. A release takes the next number also if the fence is the same: the
+	// bucket may still get the request that commits an earlier upload of the claim,
+	// whose sender was canceled or killed, and what that one has seen is older.
+	next.Fence, next.admit = u.origin.Fence, u.admit
 	if err := u.commit(ctx, u.dir, u.previous, next, u.known...); err != nil {
 		return Transfer{Sent: u.sent}, err
 	}
 	return t, nil
 }
 
+// admit returns an error if the upload must not commit any more.
+func (u *upload) admit(ctx context.Context) error {
+	if isLate(u.began) {
+		return errUploadTimeout
+	}
+	if u.origin.Verify == nil {
+		return nil
+	}
+	return u.origin.Verify(ctx)
+}
+
 // isChanged reports whether the parts are not those of the current snapshot.
 func (u *upload) isChanged(parts []Part) bool {
 	current, ok := u.previous.current()
-	same := func(p, q Part) bool { return p.Index == q.Index }
+	same := func(p, q Part) bool {
+		return p.Index == q.Index && p.Path == q.Path && p.Pattern == q.Pattern && p.Mode == q.Mode
+	}
 	return !ok || !slices.EqualFunc(current.Parts, parts, same)
 }
 

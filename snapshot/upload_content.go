@@ -20,6 +20,13 @@ type contentReader struct {
 	end  bool
 }
 
+// minHole is the least hole that is one: filesystems have none that are smaller. What
+// a container sends as smaller ones would make a chunk of each few bytes between
+// them, and so an index that is many times as large as the file.
+const minHole = 512
+
+var shortHole [minHole]byte
+
 // fill gets the next extent, or part of one, unless there is some left.
 func (r *contentReader) fill() error {
 	if len(r.data) > 0 || r.hole > 0 || r.end {
@@ -39,6 +46,9 @@ func (r *contentReader) fill() error {
 	size := int64(len(data)) + hole
 	if hole < 0 || size == 0 || len(data) > 0 && hole > 0 || size > r.left {
 		return archiveErrorf("%.200q has an extent of %d bytes and a hole of %d, of %d", r.path, len(data), hole, r.left)
+	}
+	if hole < minHole && hole > 0 {
+		data, hole = shortHole[:hole], 0
 	}
 	r.data, r.hole = data, hole
 	r.left -= size

@@ -146,7 +146,7 @@ func TestFileOfManyRecords(t *testing.T) {
 	const n = 5000
 	var list []extent
 	for i := range n {
-		list = append(list, extent{data: fmt.Sprintf("%0500d", i)}, extent{hole: 100})
+		list = append(list, extent{data: fmt.Sprintf("%0500d", i)}, extent{hole: 600})
 	}
 	change := func(at ...int) {
 		changed := slices.Clone(list)

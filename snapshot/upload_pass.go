@@ -72,11 +72,16 @@ func (u *upload) pass(ctx context.Context) (Transfer, error) {
 		err = failed // which has canceled the rest
 	}
 	if err != nil {
+		p.remove(ctx, s.own)
 		return Transfer{}, err
 	}
 	s.complete()
 	p.storeStamps()
-	return p.finish(ctx)
+	t, err := p.finish(ctx)
+	if errors.Is(err, errNotAdmitted) {
+		p.remove(ctx, s.own)
+	}
+	return t, err
 }
 
 // uploadParts uploads every mapping that is uploaded. Parts of mappings that the
@@ -94,6 +99,7 @@ func (p *pass) uploadParts(ctx context.Context) error {
 	}
 	for _, part := range current.Parts {
 		if findPart(p.parts, part.SinkPath) == nil {
+			part.New = 0
 			p.parts = append(p.parts, part)
 		}
 	}
@@ -121,10 +127,13 @@ func (p *pass) uploadPart(ctx context.Context, m workload.Mapping, last *Part) e
 	if err := s.scan(ctx); err != nil {
 		return err
 	}
-	part := Part{SinkPath: m.SinkPath, Path: m.Path, Pattern: m.Pattern, Mode: m.Mode}
+	part := Part{}
 	if !s.out.changed {
 		part = *last
+		part.New = 0
 	}
+	// What is unchanged may be all of another mapping: see Snapshot.Covers.
+	part.SinkPath, part.Path, part.Pattern, part.Mode = m.SinkPath, m.Path, m.Pattern, m.Mode
 	p.parts = append(p.parts, part)
 	return s.out.end(len(p.parts) - 1)
 }

@@ -221,7 +221,7 @@ func (s *partScan) mergeKept(e tree.Entry, p plan, content tree.Content) error {
 			return err
 		}
 	}
-	if err := s.bounds.add(e.Size); err != nil {
+	if err := s.bounds.add(&e); err != nil {
 		return err
 	}
 	if e.Kind != tree.Dir {
@@ -253,7 +253,7 @@ func (s *partScan) onlyOld() error {
 		return s.dropOld()
 	}
 	r := s.old.now
-	if err := s.bounds.add(r.Size); err != nil {
+	if err := s.bounds.add(&r.Entry); err != nil {
 		return err
 	}
 	return s.keepOld(r.Entry, tree.Stamp{}, false)

@@ -3,9 +3,7 @@ package snapshot
 import (
 	"context"
 	"errors"
-	"io"
 
-	"github.com/hostler/hostler/internal/flow"
 	"github.com/hostler/hostler/snapshot/index"
 	"github.com/hostler/hostler/snapshot/pack"
 )
@@ -16,6 +14,7 @@ type store struct {
 	ctx    context.Context //nolint:containedctx // of the pass
 	cancel context.CancelFunc
 	to     *pack.Writer
+	own    *ownPacks
 	recent recentChunks
 	built  map[int]builtPart
 
@@ -35,21 +34,10 @@ type builtPart struct {
 }
 
 func newStore(ctx context.Context, p *pass) *store {
-	s := &store{pass: p, built: map[int]builtPart{}}
+	s := &store{pass: p, own: &ownPacks{Bucket: p.bucket}, built: map[int]builtPart{}}
 	s.ctx, s.cancel = context.WithCancel(ctx)
-	s.to = pack.NewWriter(s.ctx, storedPacks{p.bucket}, p.dir+packsDir, p.repo.format, p.progress)
+	s.to = pack.NewWriter(s.ctx, s.own, p.dir+packsDir, p.repo.format, p.progress)
 	return s
-}
-
-// storedPacks puts packs into a bucket.
-type storedPacks struct{ Bucket }
-
-// Put implements pack.Putter.
-func (b storedPacks) Put(ctx context.Context, key string, r io.Reader) error {
-	flow.Failpoint("snapshot", "object", "before")
-	err := b.Bucket.Put(ctx, key, r)
-	flow.Failpoint("snapshot", "object", "after")
-	return err
 }
 
 // run does the steps. When there is a new index, it stores what the writer
@@ -82,7 +70,7 @@ func (s *store) complete() {
 	for i, b := range s.built {
 		p := &s.parts[i]
 		p.Index = locationOf(b.ref, s.to.RootedSize(b.ref.Pack))
-		p.Files, p.Bytes, p.Skipped, p.New = b.root.Files, b.root.Bytes, b.root.Skipped, b.written
+		p.Files, p.Bytes, p.New = b.root.Files, b.root.Bytes, b.written
 		p.Stored = 0
 		for _, use := range b.root.Packs {
 			p.Stored += use.Live

@@ -50,7 +50,8 @@ type VerifyProgress struct {
 // Verify reads all of a snapshot, or all kept ones for "", and compares each
 // object with its checksum, and each index with itself. It finds every damage: a
 // damaged object does not end it. The error is that of the bucket, or of the list
-// of snapshots. Damages of snapshots that are removed in the meantime do not count.
+// of snapshots. Damages of snapshots that newer ones replace in the meantime do not
+// count, and neither do these; for one that is named it is ErrReplaced.
 func (s *Sink) Verify(ctx context.Context, o Owner, id string, progress func(VerifyProgress)) (Verification, error) {
 	result, err := s.verify(ctx, o, id, progress)
 	if err != nil {
@@ -95,9 +96,11 @@ func (s *Sink) verify(ctx context.Context, o Owner, id string, progress func(Ver
 	if err != nil {
 		return v.result, err
 	}
-	v.result.Damages, v.result.Damaged = v.damages.of(func(id string) bool {
-		return slices.ContainsFunc(now.Snapshots, func(s Snapshot) bool { return s.ID == id })
-	})
+	v.result.Damages, v.result.Damaged = v.damages.of(now.has)
+	replaced := v.damages.snapshots(func(id string) bool { return !now.has(id) })
+	if v.result.Snapshots -= replaced; replaced > 0 && id != "" {
+		return v.result, ErrReplaced
+	}
 	return v.result, nil
 }
 

@@ -204,24 +204,45 @@ func TestVerifyFailures(t *testing.T) {
 	}
 }
 
-// A snapshot that is removed while it is verified is not damaged.
-func TestVerifyOfRemovedSnapshot(t *testing.T) {
-	t.Parallel()
-	h := newHarness(t, "{sink: {type: file}, keep: 1}")
-	old := h.importTar(pack(t, reg("data/a", random(3<<20))))
+// replaceWhileRead replaces the current snapshot at the first read of a pack, and
+// removes its packs as a commit does after the grace.
+func (h *harness) replaceWhileRead() {
 	keys := h.packs()
 	h.bucket.Before(func(c snapshottest.Call) error {
 		if c.Op == "range" {
 			h.bucket.Before(nil)
-			h.importTar(pack(t, reg("data/b", "x")))
+			h.importTar(pack(h, reg("data/b", "x")))
 			for _, k := range keys {
-				require.NoError(t, h.bucket.Delete(t.Context(), k))
+				require.NoError(h, h.bucket.Delete(h.Context(), k))
 			}
 		}
 		return nil
 	})
-	v := h.verified(old.ID)
+}
+
+// A snapshot that is replaced while it is read is not damaged, and not said to be
+// whole either: neither by a verification nor by an export.
+func TestReplacedWhileRead(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, "{sink: {type: file}, keep: 1}")
+	old := h.importTar(pack(t, reg("data/a", random(3<<20))))
+	h.replaceWhileRead()
+	v, err := h.sink.Verify(t.Context(), h.owner, old.ID, nil)
+	require.ErrorIs(t, err, snapshot.ErrReplaced)
+	require.ErrorIs(t, err, snapshot.ErrNoSnapshot)
 	require.Zero(t, v.Damaged)
+
+	h.importTar(pack(t, reg("data/a", random(3<<20))))
+	h.replaceWhileRead()
+	v = h.verified("")
+	require.Equal(t, []int{0, 0}, []int{v.Snapshots, v.Damaged})
+
+	old = h.importTar(pack(t, reg("data/a", random(3<<20))))
+	h.replaceWhileRead()
+	_, err = h.sink.Export(t.Context(), h.owner, "", into(io.Discard))
+	require.ErrorIs(t, err, snapshot.ErrReplaced)
+	require.ErrorContains(t, err, old.ID)
+	require.NotErrorIs(t, err, snapshot.ErrCorrupt)
 }
 
 // The owner's list of snapshots that is damaged is an error, and so is an unknown

@@ -19,6 +19,8 @@ var breakerColumns = columns[pool.Breaker]{
 	{name: "revision", field: func(b *pool.Breaker) any { return &b.Revision }},
 	{name: "failures", field: func(b *pool.Breaker) any { return &b.Failures }},
 	{name: "last_error", field: func(b *pool.Breaker) any { return (*text)(&b.LastError) }},
+	{name: "last_error_chain", field: func(b *pool.Breaker) any { return (*list)(&b.LastErrorChain) }},
+	{name: "last_container", field: func(b *pool.Breaker) any { return &b.LastContainer }},
 	{name: "last_error_at", field: func(b *pool.Breaker) any { return (*nanos)(&b.LastErrorAt) }},
 	{name: "retry_at", field: func(b *pool.Breaker) any { return (*nanos)(&b.RetryAt) }},
 	{name: "crash_looping", field: func(b *pool.Breaker) any { return (*flag)(&b.CrashLooping) }},

@@ -34,6 +34,7 @@ var claimColumns = columns[claim.Claim]{
 	{name: "timings", field: func(c *claim.Claim) any { return object[map[string]float64]{&c.Timings} }},
 	{name: "warnings", field: func(c *claim.Claim) any { return object[[]string]{&c.Warnings} }},
 	{name: "reason", field: func(c *claim.Claim) any { return &c.Reason }},
+	{name: "reason_chain", field: func(c *claim.Claim) any { return (*list)(&c.ReasonChain) }},
 	{name: "discard", field: func(c *claim.Claim) any { return (*flag)(&c.Discard) }},
 	{name: "created_at", use: immutable, field: func(c *claim.Claim) any { return (*nanos)(&c.CreatedAt) }},
 	{name: "active_at", field: func(c *claim.Claim) any { return nullNanos{&c.ActiveAt} }},
@@ -101,7 +102,7 @@ func (db *DB) UpdateClaim(ctx context.Context, m claim.Transition) (claim.Claim,
 		return err
 	})
 	if err != nil {
-		return claim.Claim{}, fmt.Errorf("update claim %s to %s: %w", m.ID, m.To, err)
+		return claim.Claim{}, changeError(err, claim.ErrClaimNotFound, "claim", m.ID, string(m.To))
 	}
 	return c, nil
 }
@@ -231,7 +232,7 @@ func addClaim(t *tx, c claim.Claim) (claim.Claim, error) {
 func (db *DB) Claim(ctx context.Context, id string) (claim.Claim, error) {
 	c, err := queryRow(ctx, db, scanClaim, selectClaim, sanitizeText(id))
 	if err != nil {
-		return c, fmt.Errorf("read claim %s: %w", id, err)
+		return c, readError(err, claim.ErrClaimNotFound, "read claim", id)
 	}
 	return c, nil
 }
@@ -262,10 +263,9 @@ func claimQuery(f claim.Filter) (string, []any) {
 		w.add(liveCondition)
 		order = sortedByID
 	}
-	if f.After != "" {
-		w.add("id > " + w.arg(f.After))
-	}
-	query := selectClaims + w.String() + order + w.limit(f.Limit)
+	w.idPart(f.IDPart)
+	w.beyond(f.After, f.Newest)
+	query := selectClaims + w.String() + ordered(order, f.Newest) + w.limit(f.Limit)
 	return query, w.args
 }
 

@@ -26,6 +26,8 @@ var containerColumns = columns[pool.Container]{
 	{name: "endpoint", field: func(c *pool.Container) any { return object[runtime.Endpoint]{&c.Endpoint} }},
 	{name: "node", field: func(c *pool.Container) any { return &c.Node }},
 	{name: "reason", field: func(c *pool.Container) any { return (*text)(&c.Reason) }},
+	{name: "reason_chain", field: func(c *pool.Container) any { return (*list)(&c.ReasonChain) }},
+	{name: "output", field: func(c *pool.Container) any { return (*string)(&c.Output) }},
 	{name: "forced", field: func(c *pool.Container) any { return (*string)(&c.Forced) }},
 	{name: "snapshot", field: func(c *pool.Container) any { return &c.Snapshot }},
 	{name: "fence", field: func(c *pool.Container) any { return &c.Fence }},
@@ -125,7 +127,7 @@ func (db *DB) UpdateContainer(ctx context.Context, m pool.Transition) (pool.Cont
 		return err
 	})
 	if err != nil {
-		return pool.Container{}, fmt.Errorf("update container %s to %s: %w", m.ID, m.To, err)
+		return pool.Container{}, changeError(err, pool.ErrContainerNotFound, "container", m.ID, string(m.To))
 	}
 	return c, nil
 }
@@ -169,12 +171,20 @@ func moveContainer(t *tx, m pool.Transition, tenant string) (pool.Container, err
 	if err := saveContainer(t, &after); err != nil {
 		return before, err
 	}
+	if m.Output != nil {
+		if err := putOutput(t, before, *m.Output); err != nil {
+			return before, err
+		}
+	}
 	for _, e := range m.Events {
 		setIfEmpty(&e.Tenant, tenant)
 		if err := fillTenant(t, before, &e); err != nil {
 			return before, err
 		}
-		if err := t.addEvents(fillFromContainer(before, e)); err != nil {
+		if e = fillFromContainer(before, e); m.Output != nil && m.Output.Tenant != e.Tenant {
+			e = e.WithoutOutput() // it was printed for the tenant before, and the event is the claim's
+		}
+		if err := t.addEvents(e); err != nil {
 			return before, err
 		}
 	}
@@ -225,7 +235,7 @@ func setIfEmpty(field *string, value string) {
 func (db *DB) Container(ctx context.Context, id string) (pool.Container, error) {
 	c, err := queryRow(ctx, db, scanContainer, selectContainer, sanitizeText(id))
 	if err != nil {
-		return c, fmt.Errorf("read container %s: %w", id, err)
+		return c, readError(err, pool.ErrContainerNotFound, "read container", id)
 	}
 	return c, nil
 }
@@ -262,10 +272,9 @@ func containerQuery(f pool.ContainerFilter) (string, []any) {
 		w.add("state <> 'destroyed'") // word for word the condition of the index
 		order = sortedByID
 	}
-	if f.After != "" {
-		w.add("id > " + w.arg(f.After))
-	}
-	query := selectContainers + w.String() + order + w.limit(f.Limit)
+	w.idPart(f.IDPart)
+	w.beyond(f.After, f.Newest)
+	query := selectContainers + w.String() + ordered(order, f.Newest) + w.limit(f.Limit)
 	return query, w.args
 }
 
@@ -275,33 +284,6 @@ const countByKind = `SELECT revision, protocol, state, tenant <> '', health IN (
 // Counts counts the workload's containers that are not destroyed.
 func (db *DB) Counts(ctx context.Context, workload string) ([]pool.Count, error) {
 	return queryAll(ctx, db, "counts of containers of "+workload, countByKind, []any{workload}, scanCount)
-}
-
-const countByState = `SELECT workload, state, count(*) FROM containers WHERE state <> 'destroyed' GROUP BY workload, state`
-
-// CountContainers counts the containers of every workload by state, except the
-// destroyed ones.
-func (db *DB) CountContainers(ctx context.Context) (map[string]map[pool.State]int, error) {
-	type count struct {
-		workload string
-		state    pool.State
-		n        int
-	}
-	all, err := queryAll(ctx, db, "counts of containers", countByState, nil, func(r row) (c count, err error) {
-		err = r.Scan(&c.workload, &c.state, &c.n)
-		return c, err
-	})
-	if err != nil {
-		return nil, err
-	}
-	counts := map[string]map[pool.State]int{}
-	for _, c := range all {
-		if counts[c.workload] == nil {
-			counts[c.workload] = map[pool.State]int{}
-		}
-		counts[c.workload][c.state] = c.n
-	}
-	return counts, nil
 }
 
 func scanCount(r row) (n pool.Count, err error) {

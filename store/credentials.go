@@ -144,7 +144,7 @@ func checkCondition(t *tx, c credential.Condition) error {
 	case c == credential.OperatorExists && n == 0:
 		return credential.ErrFirst
 	case c == credential.NoOperatorExists && n > 0:
-		return fmt.Errorf("%w: an operator's credential exists", credential.ErrInvalid)
+		return fmt.Errorf("%w: an operator's credential exists: use it, or the Unix socket of serve --listen-unix if it is lost", credential.ErrInvalid)
 	}
 	return nil
 }

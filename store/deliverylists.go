@@ -28,7 +28,7 @@ const (
 func (db *DB) Delivery(ctx context.Context, id string) (delivery.Delivery, error) {
 	d, err := queryRow(ctx, db, scanDelivery, selectDelivery, sanitizeText(id))
 	if err != nil {
-		return d, fmt.Errorf("read delivery %s: %w", id, err)
+		return d, readError(err, delivery.ErrNotFound, "read delivery", id)
 	}
 	return d, nil
 }
@@ -77,10 +77,9 @@ func (db *DB) Deliveries(ctx context.Context, f delivery.Filter) ([]delivery.Del
 	if len(f.States) > 0 {
 		oneOf(&w, "state", f.States)
 	}
-	if f.After != "" {
-		w.add("id > " + w.arg(sanitizeText(f.After)))
-	}
-	return queryAll(ctx, db, "deliveries", selectDeliveries+w.String()+byID+w.limit(f.Limit), w.args, deliveryColumns.scan)
+	w.idPart(f.IDPart)
+	w.beyond(f.After, f.Newest)
+	return queryAll(ctx, db, "deliveries", selectDeliveries+w.String()+ordered(byID, f.Newest)+w.limit(f.Limit), w.args, deliveryColumns.scan)
 }
 
 // DeliveryKeys lists the keys that have live deliveries.

@@ -249,6 +249,7 @@ func matchesFilter(f activity.Filter, e activity.Event) bool {
 		{f.Claim, e.Claim},
 		{f.Point, e.Point},
 		{f.Actor, e.Actor},
+		{f.Run, e.Run},
 	} {
 		if field.want != "" && field.want != field.have {
 			return false

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/hostler/hostler/activity"
@@ -56,6 +57,31 @@ func (db *DB) Events(ctx context.Context, f activity.Filter, after int64, limit 
 	if err != nil {
 		return activity.Page{}, fmt.Errorf("read events after %d: %w", after, err)
 	}
+	return p, nil
+}
+
+// NewestEvents returns the last matching events, at most limit of them, in the order
+// of the log. Next is the end of the log at that time.
+func (db *DB) NewestEvents(ctx context.Context, f activity.Filter, limit int) (activity.Page, error) {
+	p, err := withRetry(ctx, db, func(ctx context.Context) (p activity.Page, err error) {
+		err = db.readTx(ctx, func(tx *sql.Tx) error {
+			if err := tx.QueryRowContext(ctx, selectLast).Scan(&p.Next); err != nil {
+				return err
+			}
+			query, args := newestQuery(f, limit)
+			rows, err := tx.QueryContext(ctx, query, args...)
+			if err != nil {
+				return err
+			}
+			p.Items, err = collectRows(rows, eventColumns.scan)
+			return err
+		})
+		return p, err
+	})
+	if err != nil {
+		return activity.Page{}, fmt.Errorf("read the newest events: %w", err)
+	}
+	slices.Reverse(p.Items)
 	return p, nil
 }
 
@@ -124,7 +150,23 @@ func (db *DB) readStoredOnce(ctx context.Context, f activity.Filter, after int64
 
 // eventQuery returns the query for a page.
 func eventQuery(f activity.Filter, after int64, limit int) (string, []any) {
-	var w where
+	w := eventConditions(f, after)
+	query := selectEvents + w.String() + orderEvents + w.limit(limit)
+	return query, w.args
+}
+
+// newestQuery returns the query for the newest events, the newest first.
+func newestQuery(f activity.Filter, limit int) (string, []any) {
+	w := eventConditions(f, 0)
+	query := selectEvents + w.String() + ordered(orderEvents, true) + w.limit(limit)
+	return query, w.args
+}
+
+const orderEvents = ` ORDER BY seq`
+
+// eventConditions returns the conditions of the matching events after a number.
+func eventConditions(f activity.Filter, after int64) *where {
+	w := &where{}
 	w.add("seq > " + w.arg(after))
 	w.equal("claim", f.Claim)
 	w.equal("container", f.Container)
@@ -132,6 +174,7 @@ func eventQuery(f activity.Filter, after int64, limit int) (string, []any) {
 	w.equal("workload", f.Workload)
 	w.equal("point", f.Point)
 	w.equal("actor", f.Actor)
+	w.equal("run", f.Run)
 	w.scope(f.Scope, "claim")
 	w.labelled("claim", f.Labels)
 	if len(f.Types) > 0 {
@@ -149,6 +192,5 @@ func eventQuery(f activity.Filter, after int64, limit int) (string, []any) {
 	if f.MinPriority > 0 {
 		w.add("(priority IS NULL OR priority >= " + w.arg(f.MinPriority) + ")")
 	}
-	query := selectEvents + w.String() + ` ORDER BY seq` + w.limit(limit)
-	return query, w.args
+	return w
 }

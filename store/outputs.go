@@ -8,11 +8,12 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// The output of hooks is stored with their runs. A tenant that claims and
+// The output of hooks is stored with their runs, and that of containers that failed
+// with their records (containeroutputs.go). A tenant that claims and
 // releases continuously, with hooks that print as much as is stored, must not
 // fill the database. Of a tenant's attempts on a workload that printed more
 // than largeOutputSize, the newest maxKeptOutputs keep their whole output.
-// Earlier ones keep an excerpt of each stream.
+// Earlier ones keep an excerpt of each stream. The same holds for its containers.
 const (
 	largeOutputSize = 4 << 10
 	maxKeptOutputs  = 100

@@ -65,6 +65,8 @@ var derivedTables = []string{"requesters", "requester", "ending", "CONSTANT ROW"
 
 var (
 	labelledQuery, _ = claimQuery(claim.Filter{Labels: map[string]string{"a": "b"}, States: claim.States()})
+	newestEvents, _  = newestQuery(activity.Filter{Claim: "c"}, 10)
+	newestRuns, _    = runQuery(hooks.RunFilter{Claim: "c", Newest: true, Limit: 10})
 	expiringQuery, _ = claimQuery(claim.Filter{ExpiresBefore: time.Unix(1, 0), States: []claim.State{claim.Active}})
 )
 
@@ -80,13 +82,17 @@ func hotQueries() map[string]hotQuery {
 		"save container":        {updateContainer.text, "sqlite_autoindex_containers_1"},
 		"count for the bound":   {countContainers, "COVERING INDEX containers_live"},
 		"count by kind":         {countByKind, "COVERING INDEX containers_live"},
-		"count by state":        {countByState, "COVERING INDEX containers_live"},
+		"measured containers":   {measureContainers, "COVERING INDEX containers_live"},
+		"measured claims":       {measureClaims, "INDEX claims_live"},
+		"overdue hooks":         {overdueRuns, "INDEX runs_running"},
 		"tenant of a claim":     {tenantOfClaim, "sqlite_autoindex_claims_1"},
 		"claim by id":           {selectClaim, "sqlite_autoindex_claims_1"},
 		"add claim":             {insertClaim.text, "claims_fence (workload=? AND tenant=? AND fence>?)"},
 		"save claim":            {updateClaim.text, "sqlite_autoindex_claims_1"},
 		"live claim":            {selectLive, "claims_live"},
 		"labels of a claim":     {labelledQuery, "claim_labels_value (name=? AND value=?)"},
+		"newest events":         {newestEvents, "events_claim (claim=? AND seq>?)"},
+		"newest runs":           {newestRuns, "runs_claim (claim=?)"},
 		"claims that expire":    {expiringQuery, "claims_expiring (expires_at>? AND expires_at<?)"},
 		"end run":               {endRun, "sqlite_autoindex_runs_1"},
 		"runs to shorten":       {selectSurplus, "runs_large (workload=? AND tenant=?)"},
@@ -222,6 +228,15 @@ func hotQueries() map[string]hotQuery {
 	queries["captured by a container"] = hotQuery{text, "runs_captured (container=? AND claim=?)"}
 	text, _ = runQuery(hooks.RunFilter{Container: "k", Captured: true, Claim: "c"})
 	queries["captured by a claim"] = hotQuery{text, "INDEX runs_c"}
+	own := &activity.Scope{{Tenant: activity.Exactly("t"), Workload: activity.Anything}}
+	for _, part := range []string{"", "0123"} {
+		text, _ = runQuery(hooks.RunFilter{Scope: own, IDPart: part, Newest: true, Limit: 51})
+		queries["a tenant's runs by the part "+part] = hotQuery{text, "runs_tenant (tenant=?)"}
+		text, _ = claimQuery(claim.Filter{Scope: own, IDPart: part, States: []claim.State{claim.Released}, Newest: true, Limit: 51})
+		queries["a tenant's claims by the part "+part] = hotQuery{text, "claims_tenant (tenant=?)"}
+		text, _ = waitQuery(wait.Filter{Scope: own, IDPart: part, Newest: true, Limit: 51})
+		queries["a tenant's waits by the part "+part] = hotQuery{text, "waits_tenant (tenant=?)"}
+	}
 	return queries
 }
 

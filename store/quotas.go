@@ -31,7 +31,8 @@ const (
 	quotaVersion  = `SELECT version FROM quota_version WHERE id = 1`
 	putStateBytes = `INSERT INTO state_sizes (workload, tenant, quota_key, bytes, updated_at) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (workload, tenant) DO UPDATE SET quota_key = excluded.quota_key, bytes = excluded.bytes, updated_at = excluded.updated_at`
-	setStateBytes  = `UPDATE state_sizes SET bytes = $3, updated_at = $4 WHERE workload = $1 AND tenant = $2`
+	setStateBytes = `INSERT INTO state_sizes (workload, tenant, quota_key, bytes, updated_at) VALUES ($1, $2, '', $3, $4)
+		ON CONFLICT (workload, tenant) DO UPDATE SET bytes = excluded.bytes, updated_at = excluded.updated_at`
 	dropStateBytes = `DELETE FROM state_sizes WHERE workload = $1`
 )
 
@@ -159,8 +160,8 @@ func putStateSize(t *tx, c claim.Claim, bytes int64) error {
 	return t.execLater(putStateBytes, c.Workload, c.Tenant, quota.KeyOf(c.Actor), bytes, toNanos(t.now))
 }
 
-// SetStateSize records the same without a claim, for a tenant that had one, with the
-// events of what has changed the size.
+// SetStateSize records the same without a claim, with the events of what has changed
+// the size. The state of a tenant that had no claim counts for no key.
 func (db *DB) SetStateSize(ctx context.Context, workload, tenant string, bytes int64, events ...activity.Event) error {
 	err := db.writer.update(ctx, func(t *tx) error {
 		if err := t.execLater(setStateBytes, workload, tenant, bytes, toNanos(t.now)); err != nil {

@@ -25,6 +25,24 @@ func queryRow[T any](ctx context.Context, db *DB, scan func(row) (T, error), que
 	})
 }
 
+// changeError returns the error of a transition, or of a note, which has no state.
+// That there is no such record comes first.
+func changeError(err, missing error, what, id, state string) error {
+	if state == "" || errors.Is(err, missing) {
+		return readError(err, missing, "update "+what, id)
+	}
+	return fmt.Errorf("update %s %s to %s: %w", what, id, state, err)
+}
+
+// readError returns the error of reading one record. That there is none comes
+// first, and its id once: callers add nothing.
+func readError(err, missing error, doing, id string) error {
+	if errors.Is(err, missing) {
+		return fmt.Errorf("%w: %.100q", missing, id)
+	}
+	return fmt.Errorf("%s %s: %w", doing, id, err)
+}
+
 // queryAll reads all rows that a query returns. The argument what names them in
 // errors.
 func queryAll[T any](ctx context.Context, db *DB, what, query string, args []any, scan func(row) (T, error)) ([]T, error) {

@@ -291,6 +291,27 @@ func (p *pairs) Value() (driver.Value, error) {
 	return encode(*p)
 }
 
+// list stores texts as JSON, and none as "".
+type list []string
+
+// Scan implements sql.Scanner.
+func (l *list) Scan(v any) error {
+	s, err := str(v)
+	*l = nil
+	if err != nil || s == "" {
+		return err
+	}
+	return decode(s, l)
+}
+
+// Value implements driver.Valuer.
+func (l *list) Value() (driver.Value, error) {
+	if len(*l) == 0 {
+		return "", nil
+	}
+	return encode(*l)
+}
+
 func integer(v any) (int64, error) {
 	i, ok := v.(int64)
 	if !ok {

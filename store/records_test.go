@@ -22,10 +22,10 @@ func TestEveryFieldIsStored(t *testing.T) {
 	t.Run("containers", func(t *testing.T) {
 		c := pool.Container{}
 		fill(t, &c, 1)
-		c.State, c.Health, c.Forced = pool.Destroying, pool.Healthy, pool.ForcedNow
+		c.State, c.Health, c.Forced, c.Output = pool.Destroying, pool.Healthy, pool.ForcedNow, pool.OutputWanted
 		next := c
 		fill(t, &next, 2)
-		next.ID, next.State, next.Health, next.Forced = c.ID, pool.Creating, pool.Unhealthy, pool.ForcedDone
+		next.ID, next.State, next.Health, next.Forced, next.Output = c.ID, pool.Creating, pool.Unhealthy, pool.ForcedDone, pool.OutputKept
 		checkStored(t, containerColumns, insertContainer, updateContainer, selectContainers, c, next, "owner")
 	})
 	t.Run("claims", func(t *testing.T) {

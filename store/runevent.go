@@ -30,6 +30,9 @@ var runStateEvents = map[hooks.RunState]struct {
 		return "failed"
 	}},
 	hooks.TimedOut: {activity.HookFailed, func(r hooks.Run) string {
+		if r.Timeout > 0 {
+			return fmt.Sprintf("exceeded its timeout of %v ms and was killed after %.1f ms", r.Timeout, r.Duration)
+		}
 		return fmt.Sprintf("timed out and was killed after %.1f ms", r.Duration)
 	}},
 	hooks.StartFailed: {activity.HookFailed, withReason("could not be started")},
@@ -103,7 +106,7 @@ func runData(r hooks.Run) any {
 	return activity.HookEndedData{
 		Point: string(r.Point), Event: r.Event, Seq: r.Seq, Hook: r.Hook, Index: r.Index, Attempt: r.Attempt,
 		Action: string(r.Kind), Command: r.Command, State: string(r.State), Error: r.Error,
-		ExitCode: r.ExitCode, Signal: r.Signal, TimedOut: r.TimedOut, Killed: r.Killed, LeakedProcesses: r.Leaked,
+		ExitCode: r.ExitCode, Signal: r.Signal, TimedOut: r.TimedOut, TimeoutMS: r.Timeout, Killed: r.Killed, LeakedProcesses: r.Leaked,
 		DurationMS: r.Duration, Stdout: excerpt(r.Stdout), Stderr: excerpt(r.Stderr),
 	}
 }

@@ -269,14 +269,16 @@ func runQuery(f hooks.RunFilter) (string, []any) {
 	if f.Captured {
 		w.add(capturedCondition)
 	}
-	if f.After != "" {
-		w.add("id > " + w.arg(f.After))
+	if !f.Since.IsZero() {
+		w.add("started_at >= " + w.arg(toNanos(f.Since)))
 	}
+	w.idPart(f.IDPart)
+	w.beyond(f.After, f.Newest)
 	from := selectRuns
 	if f.NoOutput {
 		from = selectRunsWithoutOutput
 	}
-	query := from + w.String() + orderRuns + w.limit(f.Limit)
+	query := from + w.String() + ordered(orderRuns, f.Newest) + w.limit(f.Limit)
 	return query, w.args
 }
 

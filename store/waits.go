@@ -287,7 +287,7 @@ func (db *DB) AdoptWait(ctx context.Context, id string) error {
 func (db *DB) Wait(ctx context.Context, id string) (wait.Wait, time.Duration, error) {
 	w, err := queryRow(ctx, db, scanWait, selectWait, sanitizeText(id))
 	if err != nil {
-		return w, 0, fmt.Errorf("read wait %s: %w", id, err)
+		return w, 0, readError(err, wait.ErrNotFound, "read wait", id)
 	}
 	if w.Deadline == nil {
 		return w, 0, nil
@@ -314,14 +314,13 @@ func waitQuery(f wait.Filter) (query string, args []any) {
 	if !slices.ContainsFunc(f.States, func(s wait.State) bool { return !s.IsOpen() }) && len(f.States) > 0 {
 		w.add(openWait)
 	}
-	if f.After != "" {
-		w.add("id > " + w.arg(sanitizeText(f.After)))
-	}
+	w.idPart(f.IDPart)
+	w.beyond(f.After, f.Newest)
 	from := selectWaits
 	if f.NoContent {
 		from = selectWaitsWithoutContent
 	}
-	query = from + w.String() + byID + w.limit(f.Limit)
+	query = from + w.String() + ordered(byID, f.Newest) + w.limit(f.Limit)
 	return query, w.args
 }
 

@@ -159,7 +159,7 @@ func checkRevision(t *tx, id, revision string) error {
 func (db *DB) Workload(ctx context.Context, id string) (pool.Record, error) {
 	r, err := queryRow(ctx, db, scanWorkload, selectWorkload, sanitizeText(id))
 	if err != nil {
-		return r, fmt.Errorf("read workload %s: %w", id, err)
+		return r, readError(err, pool.ErrWorkloadNotFound, "read workload", id)
 	}
 	return r, nil
 }

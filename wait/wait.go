@@ -179,6 +179,8 @@ type Filter struct {
 	Tenant   string
 	States   []State
 	After    string // only ids greater than this one
+	IDPart   string // only ids that begin or end with it
+	Newest   bool   // in the reverse order; After: only ids less than this one
 	Limit    int    // 0: no limit
 	// NoContent leaves out the context and the data, which tenants write.
 	NoContent bool

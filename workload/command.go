@@ -45,11 +45,7 @@ func (v *argv) read(d *decoder, n *yaml.Node, at string, _ rule) {
 }
 
 func (v *argv) schema(_ *generator, _ rule) schema {
-	return schema{
-		"type": "array", "minItems": 1,
-		"items":       schema{"type": "string"},
-		"prefixItems": []schema{{"type": "string", "minLength": 1}},
-	}
+	return schema{"type": "array", "minItems": 1, "items": schema{"type": "string"}, "contains": schema{"type": "string", "minLength": 1}}
 }
 
 // healthTest is the test of a health check: a list that begins with CMD,
@@ -101,22 +97,13 @@ var healthTestForms = map[string]healthTestForm{
 func shell(line string) []string { return []string{"/bin/sh", "-c", line} }
 
 func (v *healthTest) schema(_ *generator, _ rule) schema {
-	list := func(word string, more schema) schema {
-		s := schema{"type": "array", "prefixItems": []schema{{"const": word}}}
-		for k, v := range more {
-			s[k] = v
-		}
-		return s
-	}
+	// Strict validators accept prefixItems only for lists of that length.
 	text := schema{"type": "string"}
 	return schema{"anyOf": []schema{
 		{"type": "string", "minLength": 1},
-		{
-			"type": "array", "minItems": 2, "items": text,
-			"prefixItems": []schema{{"const": "CMD"}, {"type": "string"}},
-		},
-		list("CMD-SHELL", schema{"minItems": 2, "maxItems": 2, "items": text}),
-		list("NONE", schema{"minItems": 1, "maxItems": 1}),
+		{"type": "array", "minItems": 2, "items": text, "contains": schema{"const": "CMD"}},
+		{"type": "array", "minItems": 2, "maxItems": 2, "prefixItems": []schema{{"const": "CMD-SHELL"}, text}},
+		{"type": "array", "minItems": 1, "maxItems": 1, "prefixItems": []schema{{"const": "NONE"}}},
 	}}
 }
 
@@ -151,7 +138,7 @@ func (v *userSpec) read(d *decoder, n *yaml.Node, at string, _ rule) {
 
 func (v *userSpec) schema(_ *generator, _ rule) schema {
 	return schema{"anyOf": []schema{
-		{"type": "string", "pattern": userPattern},
+		{"type": "string", "pattern": userPattern, patternMessage: userHint},
 		{"type": "integer", "minimum": 0, "maximum": int64(1<<32 - 2)},
 	}, "not": schema{"anyOf": []schema{
 		{"const": runtime.ReservedUser},
@@ -180,5 +167,5 @@ func (v *prefixTemplate) read(d *decoder, n *yaml.Node, at string, _ rule) {
 }
 
 func (v *prefixTemplate) schema(_ *generator, _ rule) schema {
-	return schema{"type": "string", "pattern": `^[^/].*\$\{tenantId\}|^\$\{tenantId\}`}
+	return schema{"type": "string", "pattern": `^[^/].*\$\{tenantId\}|^\$\{tenantId\}`, patternMessage: "write a relative path with ${tenantId}"}
 }

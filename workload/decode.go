@@ -17,6 +17,7 @@ type decoder struct {
 	file    string
 	errs    ValidationErrors
 	notes   []Note
+	advice  []Note
 	nodes   map[string]*yaml.Node // of each value that was read, by path
 	invalid map[string]bool       // the paths that have an error
 }
@@ -166,11 +167,19 @@ func (d *decoder) unknown(key *yaml.Node, at string, candidates []string) {
 		d.addError(key, child, "is not used here", instead)
 		return
 	}
-	hint := "known keys are " + strings.Join(candidates, ", ")
-	if suggestion := suggest(key.Value, candidates); suggestion != "" {
-		hint = "did you mean " + suggestion + "?"
+	d.addError(key, child, "is an unknown key", d.hintFor(key.Value, candidates))
+}
+
+// hintFor returns which key was perhaps meant. There is none when there are more errors
+// than are reported: each costs a comparison with all keys.
+func (d *decoder) hintFor(key string, candidates []string) string {
+	if len(d.errs) >= maxErrors {
+		return ""
 	}
-	d.addError(key, child, "is an unknown key", hint)
+	if suggestion := suggest(key, candidates); suggestion != "" {
+		return "did you mean " + suggestion + "?"
+	}
+	return "known keys are " + strings.Join(candidates, ", ")
 }
 
 func fieldNames(fields []field) []string {

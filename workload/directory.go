@@ -3,6 +3,7 @@ package workload
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -20,8 +21,14 @@ import (
 // what it has reported for each file and reports only changes. The zero value is
 // ready to use. It is not safe for concurrent use.
 type Directory struct {
+	// OnScan is called after each scan, when its changes were applied; nil: nothing is.
+	OnScan func(context.Context, Scan)
+
 	entries   map[string]*entry            // by the file's path
 	published map[string]publishedWorkload // by id
+
+	omitted      int    // the number of files that are not followed at the last scan
+	firstOmitted string // the first of them
 }
 
 // entry is the state of one file.
@@ -48,6 +55,33 @@ type Change struct {
 	Err      error     // ValidationErrors, a *DuplicateIDError, or an I/O error; the active workload does not change
 }
 
+// Scan is what a Directory has found.
+type Scan struct {
+	Files   []string // all workload files that are followed, sorted
+	Invalid []Change // those with an Err, by file; ID is the workload's if it is known
+	Omitted int      // the number of files beyond MaxFollowedFiles; the first is in Invalid
+}
+
+// result returns what the last scan has found.
+func (f *Directory) result() Scan {
+	s := Scan{Files: slices.Sorted(maps.Keys(f.entries))}
+	for _, file := range s.Files {
+		e := f.entries[file]
+		if e.err == nil {
+			continue
+		}
+		c := Change{File: file, Err: e.err}
+		if w := cmp.Or(e.parsed, e.active); w != nil {
+			c.ID = w.ID
+		}
+		s.Invalid = append(s.Invalid, c)
+	}
+	if s.Omitted = f.omitted; s.Omitted > 0 {
+		s.Invalid = append(s.Invalid, Change{File: f.firstOmitted, Err: errTooManyFiles})
+	}
+	return s
+}
+
 // DuplicateIDError is returned if several files describe workloads with the same
 // id. The file that was first remains active; of two new files, neither is.
 type DuplicateIDError struct {
@@ -55,8 +89,14 @@ type DuplicateIDError struct {
 	Files []string // sorted
 }
 
+const maxNamedFiles = 5
+
 func (e *DuplicateIDError) Error() string {
-	return fmt.Sprintf("id %s is in more than one file: %s", e.ID, strings.Join(e.Files, ", "))
+	more := ""
+	if n := len(e.Files) - maxNamedFiles; n > 0 { // each of a thousand files has this text
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Sprintf("id %s is in more than one file: %s%s", e.ID, strings.Join(e.Files[:min(len(e.Files), maxNamedFiles)], ", "), more)
 }
 
 // scan reads the directory once and returns the changes since the last scan:
@@ -64,7 +104,7 @@ func (e *DuplicateIDError) Error() string {
 // copies hooks from. It returns an error only if the directory itself cannot be
 // read; then there are no changes.
 func (f *Directory) scan(dir string) ([]Change, error) {
-	files, err := Files(dir)
+	files, err := f.followedFiles(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -142,8 +182,7 @@ func parentsFirst(changes []Change) []Change {
 	return changes
 }
 
-// Files returns the workload files of a directory. It ignores names that
-// begin with a dot: editors and mounted configuration use them.
+// Files returns the workload files of a directory.
 func Files(dir string) ([]string, error) {
 	list, err := os.ReadDir(dir)
 	if err != nil {
@@ -151,8 +190,7 @@ func Files(dir string) ([]string, error) {
 	}
 	var files []string
 	for _, e := range list {
-		ext := filepath.Ext(e.Name())
-		if (ext == ".yaml" || ext == ".yml") && !strings.HasPrefix(e.Name(), ".") {
+		if isFileName(e.Name()) {
 			files = append(files, filepath.Join(dir, e.Name()))
 		}
 	}
@@ -177,6 +215,10 @@ func (f *Directory) readEntry(file string, e *entry, listed bool) {
 		return
 	}
 	if e.source != nil && bytes.Equal(source, e.source) {
+		return
+	}
+	if !f.hasRoom(file, source) {
+		e.source, e.parsed, e.err = nil, nil, errTooLargeTogether
 		return
 	}
 	e.source = source

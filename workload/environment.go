@@ -79,7 +79,7 @@ func (v *environment) schema(_ *generator, _ rule) schema {
 		},
 		{
 			"type":  "array",
-			"items": schema{"type": "string", "pattern": strings.TrimSuffix(variablePattern, "$") + "="},
+			"items": schema{"type": "string", "pattern": strings.TrimSuffix(variablePattern, "$") + "=", patternMessage: "write NAME=value"},
 		},
 	}}
 }

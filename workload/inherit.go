@@ -126,9 +126,10 @@ func (w *Workload) sourceWithHooks() []byte {
 		panic(fmt.Sprintf("workload: a valid file does not parse: %v", invalid))
 	}
 	var n mapping
+	c := copied{}
 	for _, p := range pairs(root) {
 		if !slices.Contains([]string{"hooks", "lifecycle_hooks", "hooks_from", "secrets"}, p.key.Value) {
-			n.content = append(n.content, withoutAliases(p.key), withoutAliases(p.value))
+			n.content = append(n.content, c.withoutAliases(p.key), c.withoutAliases(p.value))
 		}
 	}
 	n.content = append(n.content, w.hooksNode().Content...)
@@ -154,19 +155,28 @@ func (w *Workload) IsAppliedAs(source []byte) bool {
 	return bytes.Equal(source, w.Source) || w.HooksFrom != "" && bytes.HasPrefix(source, w.copiedHeader())
 }
 
-// withoutAliases returns a copy of a node with copies instead of aliases: what
-// they refer to may be removed.
-func withoutAliases(n *yaml.Node) *yaml.Node {
-	clone := *resolve(n)
+// copied are the nodes of a file that were copied already.
+type copied map[*yaml.Node]bool
+
+// withoutAliases returns a copy of a node with copies instead of aliases: what they
+// refer to may be removed. Only the first copy has its comments: no bound of a file
+// counts them as often as they are copied.
+func (c copied) withoutAliases(n *yaml.Node) *yaml.Node {
+	n = resolve(n)
+	clone := *n
 	clone.Anchor, clone.Content = "", nil
+	if c[n] {
+		clone.HeadComment, clone.LineComment, clone.FootComment = "", "", ""
+	}
+	c[n] = true
 	if clone.Kind == yaml.MappingNode {
-		for _, p := range pairs(&yaml.Node{Kind: yaml.MappingNode, Content: resolve(n).Content}) {
-			clone.Content = append(clone.Content, withoutAliases(p.key), withoutAliases(p.value))
+		for _, p := range pairs(n) {
+			clone.Content = append(clone.Content, c.withoutAliases(p.key), c.withoutAliases(p.value))
 		}
 		return &clone
 	}
-	for _, e := range resolve(n).Content {
-		clone.Content = append(clone.Content, withoutAliases(e))
+	for _, e := range n.Content {
+		clone.Content = append(clone.Content, c.withoutAliases(e))
 	}
 	return &clone
 }

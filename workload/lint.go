@@ -32,7 +32,7 @@ func (w *Workload) Lint(name string) (ValidationErrors, []Note) {
 			d.addFinding(h, found, source)
 		}
 	}
-	return d.errs.sortAndLimit(), d.sortedNotes()
+	return d.errs.sortAndLimit(), sortedNotes(d.notes)
 }
 
 // placedFinding is a finding with the text that has it.

@@ -61,11 +61,15 @@ func (v *listedAction) read(d *decoder, n *yaml.Node, at string, _ rule) {
 }
 
 func (v *listedAction) schema(g *generator, _ rule) schema {
-	var kinds []schema
+	var kinds []kindSchema
 	for _, a := range listedActions {
-		kinds = append(kinds, g.schemaOf(a.field(v).Type(), rule{}))
+		forms := []reflect.Type{a.field(v).Type()}
+		if a.kind == hooks.KindScript { // it may have a command
+			forms = append(forms, reflect.TypeOf(v.command))
+		}
+		kinds = append(kinds, kindSchema{string(a.kind), forms})
 	}
-	return schema{"anyOf": kinds}
+	return g.schemaByKind("The kind of action.", kinds)
 }
 
 // readListed reads the hooks of a list with on and action.

@@ -13,6 +13,7 @@ import (
 type nodeChecker struct {
 	d     *decoder
 	nodes int
+	bytes int // of all values
 }
 
 // knownTags are the tags that a node may have, explicit or implicit. No field has
@@ -48,6 +49,11 @@ func (g *nodeChecker) walk(n *yaml.Node, at string, depth int) bool {
 			}
 		}
 	case yaml.ScalarNode:
+		// A revision and a plan have copies of the values.
+		if g.bytes += len(n.Value); g.bytes > MaxSize {
+			g.d.addError(n, at, fmt.Sprintf("is one of values of more than %d bytes together", MaxSize), "aliases count as often as they are used")
+			return false
+		}
 		if strings.ContainsRune(n.Value, 0) {
 			g.d.addError(n, at, "contains a NUL byte", "programs and paths cannot contain it")
 		}

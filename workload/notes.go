@@ -30,9 +30,9 @@ func (d *decoder) addNoteAt(at, message, hint string) {
 }
 
 // sortedNotes returns the notes by position, at most maxErrors.
-func (d *decoder) sortedNotes() []Note {
-	slices.SortStableFunc(d.notes, func(a, b Note) int {
+func sortedNotes(all []Note) []Note {
+	slices.SortStableFunc(all, func(a, b Note) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
-	return d.notes[:min(len(d.notes), maxErrors)]
+	return all[:min(len(all), maxErrors)]
 }

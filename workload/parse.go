@@ -23,7 +23,8 @@ func Parse(source []byte, name string) (*Workload, error) {
 		return nil, d.errs.sortAndLimit()
 	}
 	w := f.workload()
-	w.Notes = d.sortedNotes()
+	d.advise(f)
+	w.Notes, w.Advice = sortedNotes(d.notes), sortedNotes(d.advice)
 	w.Source = bytes.Clone(source)
 	w.Revision, w.File = revision(w), FileID(source)
 	return w, nil

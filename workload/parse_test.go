@@ -32,7 +32,7 @@ func execAction(args ...string) hooks.Command { return hooks.Command{Args: args}
 func TestParseAllFields(t *testing.T) {
 	w := parseAccepted(t, "whole.yaml")
 	require.Len(t, w.Revision, revisionLen)
-	w.Revision, w.File, w.Source = "", "", nil
+	w.Revision, w.File, w.Source, w.Advice = "", "", nil, nil
 	require.Equal(t, &Workload{
 		ID: "openclaw", Name: "OpenClaw Agent", Image: "ghcr.io/openclaw/openclaw:latest",
 		Command: []string{"node", "server.js"}, Environment: map[string]string{"LOG_LEVEL": "info"},
@@ -69,7 +69,7 @@ func TestParseAllFields(t *testing.T) {
 // Omitted keys have their documented defaults.
 func TestParseDefaults(t *testing.T) {
 	w := parseAccepted(t, "minimal.yaml")
-	w.Revision, w.File, w.Source = "", "", nil
+	w.Revision, w.File, w.Source, w.Advice = "", "", nil, nil
 	require.Equal(t, &Workload{
 		ID: "minimal", Name: "minimal", Image: "alpine",
 		Limits:  runtime.Limits{CPUs: 1, Memory: 512 << 20, PIDs: 512},

@@ -63,6 +63,9 @@ func (v *duration) read(d *decoder, n *yaml.Node, at string, r rule) {
 		return
 	}
 	*v = duration(got)
+	if n.ShortTag() == "!!int" && got != 0 && n.Tag != "" {
+		d.addAdvice(n, at, fmt.Sprintf("is %s: a number without a unit is milliseconds", got), fmt.Sprintf("write %s, or %s if seconds are meant", got, n.Value+"s"))
+	}
 	if minimum, err := parseDuration(r.min); err == nil && got < minimum {
 		d.addError(n, at, fmt.Sprintf("is %s, less than %s", got, r.min), durationHint)
 	}
@@ -80,12 +83,14 @@ func (v *duration) schema(_ *generator, r rule) schema {
 		number["maximum"] = maximum.Milliseconds()
 	}
 	return schema{"anyOf": []schema{
-		{"type": "string", "minLength": 1, "pattern": durationPattern}, number,
+		{"type": "string", "minLength": 1, "pattern": durationPattern, patternMessage: durationHint}, number,
 	}}
 }
 
 // size is 512m, 1g, 1G, 1.5g, or a whole number of bytes.
 type size int64
+
+const sizeHint = "write it like 512m or 1g, or as a whole number of bytes"
 
 const sizePattern = `^[0-9]{1,15}(\.[0-9]{1,3})?[kKmMgGtT]?([iI]?[bB])?$`
 
@@ -116,7 +121,7 @@ func (v *size) read(d *decoder, n *yaml.Node, at string, r rule) {
 		got, err = parseSize(n.Value)
 	}
 	if err != nil {
-		d.addError(n, at, "is not a valid size: "+truncate(err.Error()), "write it like 512m or 1g, or as a whole number of bytes")
+		d.addError(n, at, "is not a valid size: "+truncate(err.Error()), sizeHint)
 		return
 	}
 	*v = size(got)
@@ -136,11 +141,13 @@ func (v *size) schema(_ *generator, r rule) schema {
 	if maximum, err := parseSize(r.max); err == nil {
 		number["maximum"] = maximum
 	}
-	return schema{"anyOf": []schema{{"type": "string", "pattern": sizePattern}, number}}
+	return schema{"anyOf": []schema{{"type": "string", "pattern": sizePattern, patternMessage: sizeHint}, number}}
 }
 
 // cores is a number of processor cores, 0.5 or "2".
 type cores float64
+
+const coresHint = `write it like 0.5 or "2"`
 
 const coresPattern = `^[0-9]{1,6}(\.[0-9]{1,6})?$`
 
@@ -148,7 +155,7 @@ var coresRegexp = regexp.MustCompile(coresPattern)
 
 func (v *cores) read(d *decoder, n *yaml.Node, at string, r rule) {
 	if n.Kind != yaml.ScalarNode || !coresRegexp.MatchString(n.Value) {
-		d.addError(n, at, "is not a number of cores", `write it like 0.5 or "2"`)
+		d.addError(n, at, "is not a number of cores", coresHint)
 		return
 	}
 	got, _ := strconv.ParseFloat(n.Value, 64) // the pattern ensures that it is valid
@@ -169,5 +176,5 @@ func (v *cores) schema(_ *generator, r rule) schema {
 	if maximum, err := strconv.ParseFloat(r.max, 64); err == nil {
 		number["maximum"] = maximum
 	}
-	return schema{"anyOf": []schema{{"type": "string", "pattern": coresPattern}, number}}
+	return schema{"anyOf": []schema{{"type": "string", "pattern": coresPattern, patternMessage: coresHint}, number}}
 }

@@ -75,7 +75,7 @@ func TestRevisionGolden(t *testing.T) {
 // new field must be in the revision or in the list.
 func TestRevisionHasEveryField(t *testing.T) {
 	without := map[string]bool{
-		"Name": true, "Pool": true, "Revision": true, "Source": true, "File": true, "Notes": true,
+		"Name": true, "Pool": true, "Revision": true, "Source": true, "File": true, "Advice": true, "Notes": true,
 		"EventHooks": true, "Gates": true, "Secrets": true, "Parameters": true, // of the server
 		"Workspace": true,                  // it is in the scripts
 		"HooksFrom": true, "cleared": true, // the hooks that are copied are

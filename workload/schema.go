@@ -11,6 +11,9 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
+// patternMessage is a keyword of editors: what they show instead of a pattern.
+const patternMessage = "patternErrorMessage"
+
 // schema is a JSON Schema for encoding/json.
 type schema map[string]any
 
@@ -23,6 +26,7 @@ func Schema() ([]byte, error) {
 	g := &generator{defs: schema{}}
 	root := maps.Clone(g.object(reflect.TypeFor[file]()))
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	root["$id"] = SchemaID
 	root["title"] = "Hostler workload"
 	root["$defs"] = g.defs
 	text, err := json.MarshalIndent(root, "", "  ")
@@ -120,6 +124,9 @@ func textSchema(r rule) schema {
 	}
 	if r.pattern != nil {
 		s["pattern"] = r.pattern.String()
+		if r.hint != "" {
+			s[patternMessage] = "write " + r.hint
+		}
 	}
 	return s
 }

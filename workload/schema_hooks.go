@@ -71,7 +71,7 @@ func (g *generator) hookSchema(name string) schema {
 	s["if"] = schema{"required": []string{"blocking"}, "patternProperties": schema{"^blocking$": schema{"const": false}}}
 	s["then"] = schema{"required": []string{"name"}}
 	s["else"] = schema{
-		"not": schema{"required": []string{"debounce"}}, "patternProperties": schema{"^retries$": schema{"maximum": hooks.MaxRetries}},
+		"not": schema{"required": []string{"debounce"}}, "patternProperties": schema{"^retries$": schema{"type": "integer", "maximum": hooks.MaxRetries}},
 	}
 	return ref
 }

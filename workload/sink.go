@@ -56,11 +56,11 @@ func sinkNames() []string {
 }
 
 func (v *sinkFile) schema(g *generator, _ rule) schema {
-	var kinds []schema
+	var kinds []kindSchema
 	for _, kind := range sinkKinds {
-		kinds = append(kinds, g.schemaOf(kind.field(v).Type(), rule{}))
+		kinds = append(kinds, kindSchema{kind.name, []reflect.Type{kind.field(v).Type()}})
 	}
-	return schema{"oneOf": kinds}
+	return g.schemaByKind("The kind of storage.", kinds)
 }
 
 // sink returns the sink of the one kind that was given; the others are empty.

@@ -2,6 +2,9 @@ package workload
 
 import "strings"
 
+// Suggest returns the candidate that a misspelt word may stand for, or "".
+func Suggest(word string, candidates []string) string { return suggest(word, candidates) }
+
 // suggest returns the candidate that word is most likely a misspelling of, or ""
 // if none is similar.
 func suggest(word string, candidates []string) string {

@@ -68,6 +68,9 @@ func (f *Directory) Run(ctx context.Context, dir string, apply func(context.Cont
 			for _, c := range changes {
 				apply(ctx, c)
 			}
+			if f.OnScan != nil {
+				f.OnScan(ctx, f.result())
+			}
 			if due = f.hasMissing(); due {
 				scanTimer.Reset(removalDelay)
 			}

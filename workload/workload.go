@@ -58,6 +58,8 @@ type Workload struct {
 
 	// Notes are remarks about the file, ordered by line.
 	Notes []Note
+	// Advice is what is valid and probably not what the author wants, ordered by line.
+	Advice []Note
 	// Revision identifies everything in the file that defines a container: all
 	// but name and pool. Containers of another revision are replaced.
 	Revision string

@@ -262,8 +262,8 @@ func (b containers) Container(_ context.Context, id string) (pool.Container, err
 func (b containers) Containers(_ context.Context, f pool.ContainerFilter) ([]pool.Container, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return firstMatching(b.Backend.Containers, f.Limit, func(c pool.Container) bool {
-		return c.ID > f.After && matchesField(f.Workload, c.Workload) && matchesField(f.Tenant, c.Tenant) && f.Scope.Includes(c.Tenant, c.Workload, c.Claim) &&
+	return firstMatching(inOrder(b.Backend.Containers, f.Newest), f.Limit, func(c pool.Container) bool {
+		return isSelected(c.ID, f.IDPart, f.After, f.Newest) && matchesField(f.Workload, c.Workload) && matchesField(f.Tenant, c.Tenant) && f.Scope.Includes(c.Tenant, c.Workload, c.Claim) &&
 			(len(f.States) == 0 && c.State != pool.Destroyed || slices.Contains(f.States, c.State))
 	}), b.Errors["containers"]
 }

@@ -16,8 +16,8 @@ type deliveries struct{ *Backend }
 func (b deliveries) Deliveries(_ context.Context, f delivery.Filter) ([]delivery.Delivery, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return firstMatching(b.Backend.Deliveries, f.Limit, func(d delivery.Delivery) bool {
-		return d.ID > f.After && matchesField(f.Workload, d.Workload) && matchesField(f.Hook, d.Hook) && matchesField(f.Tenant, d.Tenant) && f.Scope.Includes(d.Tenant, d.Workload, d.Claim) &&
+	return firstMatching(inOrder(b.Backend.Deliveries, f.Newest), f.Limit, func(d delivery.Delivery) bool {
+		return isSelected(d.ID, f.IDPart, f.After, f.Newest) && matchesField(f.Workload, d.Workload) && matchesField(f.Hook, d.Hook) && matchesField(f.Tenant, d.Tenant) && f.Scope.Includes(d.Tenant, d.Workload, d.Claim) &&
 			matchesField(f.Claim, d.Claim) && matchesField(f.Container, d.Container) &&
 			(len(f.States) == 0 || slices.Contains(f.States, d.State))
 	}), b.Errors["deliveries"]

@@ -26,8 +26,8 @@ func (b records) Claim(_ context.Context, id string) (claim.Claim, error) {
 func (b records) Claims(_ context.Context, f claim.Filter) ([]claim.Claim, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return firstMatching(b.Backend.Claims, f.Limit, func(c claim.Claim) bool {
-		return c.ID > f.After && matchesField(f.Workload, c.Workload) && matchesField(f.Tenant, c.Tenant) && matchesField(f.Container, c.Container) && f.Scope.Includes(c.Tenant, c.Workload, c.ID) &&
+	return firstMatching(inOrder(b.Backend.Claims, f.Newest), f.Limit, func(c claim.Claim) bool {
+		return isSelected(c.ID, f.IDPart, f.After, f.Newest) && matchesField(f.Workload, c.Workload) && matchesField(f.Tenant, c.Tenant) && matchesField(f.Container, c.Container) && f.Scope.Includes(c.Tenant, c.Workload, c.ID) &&
 			(len(f.States) == 0 && c.State.IsLive() || slices.Contains(f.States, c.State))
 	}), b.Errors["claims"]
 }
@@ -37,10 +37,10 @@ type runs struct{ *Backend }
 func (b runs) Runs(_ context.Context, f hooks.RunFilter) ([]hooks.Run, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return firstMatching(b.Attempts, f.Limit, func(r hooks.Run) bool {
-		return r.ID > f.After && matchesField(f.Workload, r.Workload) && matchesField(f.Tenant, r.Tenant) && f.Scope.Includes(r.Tenant, r.Workload, r.Claim) &&
+	return firstMatching(inOrder(b.Attempts, f.Newest), f.Limit, func(r hooks.Run) bool {
+		return isSelected(r.ID, f.IDPart, f.After, f.Newest) && matchesField(f.Workload, r.Workload) && matchesField(f.Tenant, r.Tenant) && f.Scope.Includes(r.Tenant, r.Workload, r.Claim) &&
 			matchesField(f.Claim, r.Claim) && matchesField(f.Container, r.Container) && matchesField(string(f.Point), string(r.Point)) &&
-			(len(f.States) == 0 || slices.Contains(f.States, r.State))
+			(len(f.States) == 0 || slices.Contains(f.States, r.State)) && !r.StartedAt.Before(f.Since)
 	}), b.Errors["runs"]
 }
 
@@ -89,6 +89,36 @@ func (b events) Events(_ context.Context, f activity.Filter, after int64, limit 
 	return page, nil
 }
 
+// NewestEvents returns the last events that match.
+func (b events) NewestEvents(_ context.Context, f activity.Filter, limit int) (activity.Page, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	page := activity.Page{Next: int64(len(b.Log))}
+	page.Items = firstMatching(inOrder(b.Log, true), limit, func(e activity.Event) bool { return matchesFilter(f, e) })
+	slices.Reverse(page.Items)
+	return page, b.Errors["events"]
+}
+
+// inOrder returns items, or with newest those in the reverse order.
+func inOrder[T any](items []T, newest bool) []T {
+	items = slices.Clone(items)
+	if newest {
+		slices.Reverse(items)
+	}
+	return items
+}
+
+// isSelected reports whether a list with these parameters has an id.
+func isSelected(id, part, after string, newest bool) bool {
+	if part != "" && !strings.HasPrefix(id, part) && !strings.HasSuffix(id, part) {
+		return false
+	}
+	if newest {
+		return after == "" || id < after
+	}
+	return id > after
+}
+
 func matchesFilter(f activity.Filter, e activity.Event) bool {
 	ofType := len(f.Types) == 0 || slices.ContainsFunc(f.Types, func(t activity.Type) bool {
 		return e.Type == t || strings.HasPrefix(string(e.Type), string(t)+".")
@@ -97,5 +127,5 @@ func matchesFilter(f activity.Filter, e activity.Event) bool {
 		return false
 	}
 	return ofType && matchesField(f.Workload, e.Workload) && matchesField(f.Container, e.Container) &&
-		matchesField(f.Tenant, e.Tenant) && matchesField(f.Claim, e.Claim) && matchesField(f.Point, e.Point) && f.Scope.Includes(e.Tenant, e.Workload, e.Claim)
+		matchesField(f.Tenant, e.Tenant) && matchesField(f.Claim, e.Claim) && matchesField(f.Point, e.Point) && matchesField(f.Run, e.Run) && f.Scope.Includes(e.Tenant, e.Workload, e.Claim)
 }

@@ -57,8 +57,8 @@ func (b waits) List(_ context.Context, f wait.Filter) ([]wait.Wait, error) {
 			items[i].Context, items[i].Data = nil, nil
 		}
 	}
-	return firstMatching(items, f.Limit, func(w wait.Wait) bool {
-		return w.ID > f.After && matchesField(f.Workload, w.Workload) && matchesField(f.Claim, w.Claim) && matchesField(f.Tenant, w.Tenant) && f.Scope.Includes(w.Tenant, w.Workload, w.Claim) &&
+	return firstMatching(inOrder(items, f.Newest), f.Limit, func(w wait.Wait) bool {
+		return isSelected(w.ID, f.IDPart, f.After, f.Newest) && matchesField(f.Workload, w.Workload) && matchesField(f.Claim, w.Claim) && matchesField(f.Tenant, w.Tenant) && f.Scope.Includes(w.Tenant, w.Workload, w.Claim) &&
 			(len(f.States) == 0 || slices.Contains(f.States, w.State))
 	}), b.Errors["waits"]
 }

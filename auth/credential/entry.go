@@ -17,6 +17,7 @@ type entry struct {
 	Record
 	hash      hash
 	principal *auth.Principal
+	isMade    bool         // a key of the file that a server has made
 	usedAt    atomic.Int64 // in minutes since 1970
 	writtenAt atomic.Int64 // usedAt as it was written last
 }

@@ -1,6 +1,7 @@
 package credential_test
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,6 +24,21 @@ func writeFile(t testing.TB, name, content string) string {
 }
 
 const fileKey = "0123456789abcdef"
+
+// The file of a client's key is no key file: the key would stay valid when it is
+// revoked. The warning does not have the key.
+func TestKeyFileWithMadeKey(t *testing.T) {
+	db := openDatabase(t)
+	made := "hostler_" + strings.Repeat("k", 49)
+	for content, warns := range map[string]bool{made: true, "ops: " + made + " role=viewer": true, "ops: " + fileKey: false, "hostler_x: " + fileKey: false} {
+		var log strings.Builder
+		s, err := credential.New(credential.Options{Store: db, KeyFile: writeFile(t, "keys", content), Log: slog.New(slog.NewTextHandler(&log, nil))})
+		require.NoError(t, err)
+		require.NoError(t, s.Load(t.Context()))
+		require.Equal(t, warns, strings.Contains(log.String(), "stays valid when that key is revoked"), content)
+		require.NotContains(t, log.String(), made)
+	}
+}
 
 // A line has a key with its role. What is wrong with it is an error that names the
 // line and quotes nothing of it.

@@ -64,7 +64,11 @@ func parseKeyLine(line, name string) (*entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newEntry(Record{Hash: hashOf(key).String(), Key: Key{Name: name, Grants: []auth.Grant{grant}, Source: File}})
+	e, err := newEntry(Record{Hash: hashOf(key).String(), Key: Key{Name: name, Grants: []auth.Grant{grant}, Source: File}})
+	if err == nil {
+		e.isMade = strings.HasPrefix(key, keyPrefix)
+	}
+	return e, err
 }
 
 // attributes are those of a line, and what they add to a grant.
@@ -123,6 +127,14 @@ func (s *Service) useKeyFile(content []byte) error {
 	keys, err := parseKeyFile(content)
 	if err != nil {
 		return err
+	}
+	for _, e := range keys {
+		if e.isMade {
+			// One line: a client's HOSTLER_API_KEY_FILE has one key.
+			s.log.Warn("the key file has a key that a server made: it stays valid when that key is revoked; HOSTLER_API_KEY_FILE is the client's key, and for serve its key file",
+				"file", s.o.KeyFile, "name", e.Name)
+			break
+		}
 	}
 	s.change(func(m *memory) {
 		names := map[string][]*entry{}

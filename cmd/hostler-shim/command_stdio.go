@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/hostler/hostler/runtime"
@@ -40,11 +41,13 @@ func pipe(weRead bool) (ours *os.File, theirs int, err error) {
 // drain reads one stream of a command until its end. It never makes the command
 // wait for a reader.
 type drain struct {
+	limit *outputLimit
+	from  *os.File
+	buf   []byte // used by run until done is closed, then by finish
+	done  chan struct{}
+
+	mu      sync.Mutex // guards capture
 	capture runtime.Capture
-	limit   *outputLimit
-	from    *os.File
-	buf     []byte // used by run until done is closed, then by finish
-	done    chan struct{}
 }
 
 func newDrain(from *os.File, limit *outputLimit) *drain {
@@ -94,7 +97,9 @@ func (d *drain) readRest(fd int) {
 }
 
 func (d *drain) keep(b []byte) {
+	d.mu.Lock()
 	_, _ = d.capture.Write(b) // never fails
+	d.mu.Unlock()
 	d.limit.add(len(b))
 }
 

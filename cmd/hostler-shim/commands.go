@@ -29,6 +29,7 @@ type commands struct {
 	mu     sync.Mutex
 	all    []*tenantCommand // in the order of their start
 	closed bool             // every process is being killed
+	exited bool             // the container has exited, and its main process was not started since
 	// environment is that of commands that begin, as of the main process.
 	environment map[string]string
 	// lostErr is why processes of a command may be left, until every process was
@@ -46,7 +47,7 @@ func (s *commands) open(r shim.Request) (c *tenantCommand, created bool, err err
 		return known, false, nil
 	}
 	if r.Run == nil || r.Command.After > 0 {
-		return nil, false, unknownCommand(r.RunID)
+		return nil, false, s.unknown(r.RunID)
 	}
 	if err := s.admit(r.Fence); err != nil {
 		return nil, false, err
@@ -69,7 +70,21 @@ func (s *commands) open(r shim.Request) (c *tenantCommand, created bool, err err
 	return c, true, nil
 }
 
-func unknownCommand(id string) error { return fmt.Errorf("%w: %.64q", runtime.ErrUnknownRun, id) }
+// unknown returns the error for a command that there is not. A container that has
+// exited has none, whether its engine has started it again or not. The caller holds mu.
+func (s *commands) unknown(id string) error {
+	if s.exited {
+		return errWaitsForStart
+	}
+	return fmt.Errorf("%w: %.64q", runtime.ErrUnknownRun, id)
+}
+
+// setExited records that the container has exited.
+func (s *commands) setExited() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.exited = true
+}
 
 // find returns the command with a key, or nil. The caller holds mu.
 func (s *commands) find(key commandKey) *tenantCommand {
@@ -97,7 +112,7 @@ func (s *commands) get(fence int64, id string) (*tenantCommand, error) {
 	if c := s.find(commandKey{fence, id}); c != nil {
 		return c, nil
 	}
-	return nil, unknownCommand(id)
+	return nil, s.unknown(id)
 }
 
 // list describes the commands of a claim.
@@ -233,7 +248,7 @@ func (s *commands) markLost() (running []*tenantCommand) {
 func (s *commands) reopen(environment map[string]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.closed, s.lostErr, s.environment = false, nil, environment
+	s.closed, s.exited, s.lostErr, s.environment = false, false, nil, environment
 }
 
 // setUncertain records an error that means that processes of a command may be left.
@@ -264,7 +279,7 @@ func (s *commands) reset() {
 		c.dropOutput()
 		c.mu.Lock()
 		c.stopForgetting()
-		c.endAttachment(unknownCommand(c.key.id))
+		c.endAttachment(s.unknown(c.key.id))
 		c.mu.Unlock()
 	}
 	s.all = nil

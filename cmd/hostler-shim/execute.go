@@ -44,6 +44,8 @@ func (s *supervisor) runInWorker(ctx context.Context, r *run, spec shim.Run) (ru
 	defer s.workers.release(w)
 	s.workers.setCommand(w, spec.RunID)
 	defer s.workers.setCommand(w, "")
+	s.runs.setWorker(r, w)
+	defer s.runs.setWorker(r, nil)
 	return w.run(ctx, spec)
 }
 

@@ -42,6 +42,7 @@ type job struct {
 	isKilling  bool          // this process sends SIGKILL
 	sawSIGKILL bool          // a process was ended by SIGKILL before that
 	grace      time.Duration // see end
+	streams    streams       // once it has started, unless they are inherited
 	cpuTime    time.Duration // of the leader with its children, if SIGKILL has ended it before that
 }
 
@@ -64,7 +65,7 @@ func (j *job) cancel() { j.cancelOnce.Do(func() { close(j.cancelled) }) }
 // run runs the command until its end.
 func (j *job) run() (runtime.Result, error) {
 	kills, counted := j.oom.read()
-	streams, err := j.start()
+	ours, err := j.start()
 	if err != nil {
 		reapFailed()
 		return runtime.Result{}, err
@@ -74,10 +75,10 @@ func (j *job) run() (runtime.Result, error) {
 	ok := j.wait(&result)
 	result.Duration = time.Since(j.started)
 	if !j.inherited {
-		streams.finish()
+		ours.finish()
 		result.Duration = time.Since(j.started)
-		result.Stdout = streams.out.capture.Output()
-		result.Stderr = streams.err.capture.Output()
+		result.Stdout, result.Stderr = ours.out.printed(), ours.err.printed()
+		j.setStreams(streams{}) // the worker keeps the job
 	}
 	j.explain(&result, func() bool {
 		after, ok := j.oom.read()
@@ -87,6 +88,13 @@ func (j *job) run() (runtime.Result, error) {
 		return result, fmt.Errorf("%w: processes of %q survived SIGKILL", runtime.ErrTainted, j.spec.Args[0])
 	}
 	return result, nil
+}
+
+// setStreams sets the streams that printed reads.
+func (j *job) setStreams(s streams) {
+	j.reapMu.Lock()
+	defer j.reapMu.Unlock()
+	j.streams = s
 }
 
 // streams are our ends of a command's input and output.
@@ -153,6 +161,7 @@ func (j *job) start() (streams, error) {
 	if feed != nil {
 		s.in = newFeeder(feed, j.spec.Stdin)
 	}
+	j.setStreams(s)
 	return s, nil
 }
 

@@ -35,8 +35,10 @@ type run struct {
 	done     chan struct{}      // closed when response is set
 	response shim.Response
 
-	lost   bool // killAll killed its processes; guarded by runs.mu
-	isOver bool // nothing of it is left; guarded by asks.mu
+	worker *workerProcess // that runs it; guarded by runs.mu
+	ending bool           // none runs it any more; guarded by runs.mu
+	lost   bool           // killAll killed its processes; guarded by runs.mu
+	isOver bool           // nothing of it is left; guarded by asks.mu
 }
 
 func newRuns() *runs { return &runs{byID: make(map[string]*run)} }
@@ -132,6 +134,20 @@ func (r *runs) response(ended *run) shim.Response {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return ended.response
+}
+
+// setWorker records the worker that runs a command; nil when it has ended.
+func (r *runs) setWorker(known *run, p *workerProcess) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known.worker, known.ending = p, p == nil
+}
+
+// workerOf returns the worker that runs a command, or nil, and whether one has run it.
+func (r *runs) workerOf(known *run) (p *workerProcess, ending bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return known.worker, known.ending
 }
 
 // cancel ends one command.

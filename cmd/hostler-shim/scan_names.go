@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/hostler/hostler/runtime/tree"
 	"golang.org/x/sys/unix"
 )
 
@@ -50,15 +51,27 @@ func (l *nameList) load(dir int, after string, limit int, buf []byte) error {
 		if n <= 0 {
 			break
 		}
-		for name := range direntNames(buf[:n]) {
-			if string(name) > after {
-				l.add(name, limit)
-			}
+		if err := l.addAll(buf[:n], after, limit); err != nil {
+			return err
 		}
 	}
 	l.sort()
 	// A name may be read twice while others are added and removed.
 	l.refs = slices.CompactFunc(l.refs, func(a, b nameRef) bool { return bytes.Equal(l.name(a), l.name(b)) })
+	return nil
+}
+
+// addAll adds the names of directory entries. Some filesystems have names that are
+// longer than others can have: they are refused, and not left out silently.
+func (l *nameList) addAll(entries []byte, after string, limit int) error {
+	for name := range direntNames(entries) {
+		if len(name) > tree.MaxName {
+			return badArchive("a name is longer than %d bytes: %q...", tree.MaxName, bytes.ToValidUTF8(name[:64], []byte("?")))
+		}
+		if string(name) > after {
+			l.add(name, limit)
+		}
+	}
 	return nil
 }
 

@@ -62,17 +62,19 @@ func (c *session) serve(authenticated func()) {
 	c.conn.Run()
 }
 
-// handshake opens the connection to a client that holds the container's key.
+// handshake opens the connection to a client that holds the container's key. It
+// fails if the main process could not be started, once the client has that error.
 func (c *session) handshake() error {
 	reply := shim.HandshakeReply{BootID: c.supervisor.bootID, Main: c.supervisor.main.get(), Error: c.supervisor.main.startError()}
 	channel, err := shim.ProgramHandshake(c.socket, c.supervisor.config.Key, reply)
 	if err != nil {
 		return err
 	}
-	c.conn = shim.NewConn(c.socket, channel, c.handle, nil)
-	if reply.Error != nil {
+	if reply.Error != nil { // there is nothing else to request
 		time.AfterFunc(startErrorLinger, c.supervisor.exitStartFailed)
+		return reply.Error.Err()
 	}
+	c.conn = shim.NewConn(c.socket, channel, c.handle, nil)
 	return nil
 }
 
@@ -117,6 +119,7 @@ var requestHandlers = map[shim.Op]func(c *session, in *shim.Incoming) error{
 	shim.OpEndCommands: (*session).handleEndCommands,
 	// These goroutines end with what they wait for, or with the session.
 	shim.OpWaitResult:   func(c *session, in *shim.Incoming) error { go c.handleWaitResult(in); return nil },
+	shim.OpOutput:       func(c *session, in *shim.Incoming) error { go c.handleOutput(in); return nil },
 	shim.OpHalt:         func(c *session, in *shim.Incoming) error { go c.handleHalt(in); return nil },
 	shim.OpLastModified: func(c *session, in *shim.Incoming) error { go c.handleLastModified(in); return nil },
 }
@@ -181,6 +184,17 @@ func (c *session) handleWaitResult(in *shim.Incoming) {
 		return
 	}
 	_ = in.Respond(shim.Response{Error: &shim.WireError{Code: shim.CodeUnknownRun, Detail: in.Request.RunID}})
+}
+
+// handleOutput sends what a run has printed so far.
+func (c *session) handleOutput(in *shim.Incoming) {
+	known := c.supervisor.runs.get(in.Request.RunID)
+	if known == nil {
+		_ = in.Respond(shim.Response{Error: &shim.WireError{Code: shim.CodeUnknownRun, Detail: in.Request.RunID}})
+		return
+	}
+	result, err := c.supervisor.printed(known)
+	respond(in, shim.Response{Result: &result}, err)
 }
 
 // handleHalt stops the main process and responds when it has exited.

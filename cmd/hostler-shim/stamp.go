@@ -2,7 +2,10 @@ package main
 
 import (
 	"errors"
+	"hash/fnv"
 	"math"
+	"os"
+	"sync"
 	"time"
 	"unsafe"
 
@@ -33,12 +36,14 @@ const (
 // stamper gives files their stamps.
 type stamper struct {
 	live    bool
+	boot    uint64           // see bootNumber
+	writing time.Duration    // writerStampAge, unless a test has another one
 	devices map[uint64]int64 // the filesystems by device, 0 for one that is not stamped
 	mapped  map[uint64]bool  // the result of isMapped, for devices that are no overlays
 }
 
 func newStamper(live bool) *stamper {
-	return &stamper{live: live, devices: map[uint64]int64{}, mapped: map[uint64]bool{}}
+	return &stamper{live: live, boot: bootNumber(), writing: writerStampAge, devices: map[uint64]int64{}, mapped: map[uint64]bool{}}
 }
 
 // maxDevices bounds what is kept of devices: each subvolume of a btrfs has its own.
@@ -94,33 +99,53 @@ func (s *stamper) stamp(st *unix.Stat_t, now time.Time) tree.Stamp {
 	if st.Ctim.Nano() >= now.Add(-age).UnixNano() {
 		return tree.Stamp{}
 	}
-	return stampOf(st)
+	return s.stampOf(st)
 }
 
 // stampOf returns the stamp of a state, whatever its age. A filesystem whose times
 // are whole seconds has none.
-func stampOf(st *unix.Stat_t) tree.Stamp {
-	if st.Ctim.Nsec == 0 {
+func (s *stamper) stampOf(st *unix.Stat_t) tree.Stamp {
+	if st.Ctim.Nsec == 0 || s.boot == 0 {
 		return tree.Stamp{}
 	}
-	return tree.Stamp{Inode: st.Ino, ChangeTime: st.Ctim.Nano()}
+	return tree.Stamp{Inode: st.Ino ^ s.boot, ChangeTime: st.Ctim.Nano()}
 }
+
+// bootNumber identifies the time since the machine was booted, 0 if it is unknown. A
+// crash can lose the times of a file whose content is on the disk: fdatasync writes
+// the content only. So a stamp of an earlier boot is none.
+var bootNumber = sync.OnceValue(func() uint64 {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return 0
+	}
+	h := fnv.New64a()
+	_, _ = h.Write(id) // never fails
+	return h.Sum64()
+})
 
 // settle prepares an open file whose state and content are read next: from then on
 // each change updates the change time. It reports whether that is certain.
 //
 // A page that is dirty changes through memory without a new change time, until it
 // is written back. A write that is in progress has updated the change time already:
-// a seek to data waits for its lock.
+// a seek to data waits for its lock. One past the page cache may have none, see
+// hasWriter.
 func (s *stamper) settle(fd int) bool {
 	if !s.live {
 		return true
 	}
+	// If the kernel takes too long, the caller closes the file before it is done.
+	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
 	settled := make(chan bool, 1)
 	go func() { // ends when the kernel has written the file back
-		ok := isMapped(fd, math.MaxInt64, fiemapSync)
+		defer unix.Close(own)
+		ok := !s.mayBeWritten(own) && isMapped(own, math.MaxInt64, fiemapSync)
 		if ok {
-			_, err := unix.Seek(fd, 0, unix.SEEK_DATA)
+			_, err := unix.Seek(own, 0, unix.SEEK_DATA)
 			ok = err == nil || errors.Is(err, unix.ENXIO) // it has no data
 		}
 		settled <- ok
@@ -157,7 +182,7 @@ func (s *stamper) written(fd int) tree.Stamp {
 	if unix.Fstat(fd, &st) != nil || !s.isStamped(fd, st.Dev) {
 		return tree.Stamp{}
 	}
-	return stampOf(&st)
+	return s.stampOf(&st)
 }
 
 // isStamped reports whether an open file is on a filesystem with stamps.

@@ -18,6 +18,8 @@ const (
 	maxTransfers = 16
 	// maxResultSize bounds the response of a transfer process.
 	maxResultSize = 64 << 10
+	// transferPipeSize is the capacity of the pipes of a transfer process, in bytes.
+	transferPipeSize = 256 << 10
 )
 
 // handleTransfer starts a file transfer. It responds when the transfer process
@@ -131,6 +133,9 @@ func (s *supervisor) startTransferProcess(r shim.Request) (_ *transferProcess, e
 			return nil, err
 		}
 		*p.ours, files[i], theirs = ours, uintptr(fd), append(theirs, fd)
+		// A larger pipe saves a switch between the processes for each 64 KiB. A user
+		// who has too many keeps a small one.
+		_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETPIPE_SZ, transferPipeSize)
 	}
 	socket, fd, err := socketPair()
 	if err != nil {
@@ -223,7 +228,7 @@ func (m *transferProcess) copyData(in *shim.Incoming) error {
 // copyToProcess copies from the stream. If the process stops reading, its result has
 // the error.
 func (m *transferProcess) copyToProcess(stream *shim.Stream) error {
-	_, err := io.CopyBuffer(onlyWriter{m.stdin}, onlyReader{stream}, make([]byte, shim.MaxData))
+	_, err := stream.WriteTo(m.stdin)
 	if err != nil && !errors.Is(err, unix.EPIPE) {
 		return err
 	}

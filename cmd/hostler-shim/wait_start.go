@@ -51,6 +51,7 @@ const (
 func (s *supervisor) waitForStart() {
 	s.waitsForStart, s.hasExited = true, true
 	s.main.set(shim.MainStopped, 0, nil)
+	s.commands.setExited()
 	if s.canExitWaiting() {
 		s.startWait = time.AfterFunc(maxStartWait, s.exitIfWaiting)
 	}

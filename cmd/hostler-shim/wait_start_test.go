@@ -84,6 +84,9 @@ func TestInitWithFenceWaitsForStart(t *testing.T) {
 		t.Parallel()
 		s, exited := startInit(t, "5")
 		require.ErrorIs(t, s.Restart(t.Context(), 5), runtime.ErrNotRunning)
+		_, err := s.AttachCommand(t.Context(), "x", 5, 0)
+		require.ErrorIs(t, err, runtime.ErrNotRunning, "its commands have ended with it")
+		require.ErrorIs(t, s.EndCommand(t.Context(), "x", 5), runtime.ErrNotRunning)
 		require.ErrorIs(t, s.StartMain(t.Context(), 4), runtime.ErrStaleFence)
 		select {
 		case err := <-exited:
@@ -104,6 +107,8 @@ func TestInitWithFenceWaitsForStart(t *testing.T) {
 		_, err = s.Exec(t.Context(), runtime.Command{Args: []string{"true"}, Fence: 4})
 		require.ErrorIs(t, err, runtime.ErrStaleFence)
 		require.NoError(t, s.StartMain(t.Context(), 5))
+		_, err = s.AttachCommand(t.Context(), "x", 5, 0)
+		require.ErrorIs(t, err, runtime.ErrUnknownRun)
 		require.NoError(t, s.StartMain(t.Context(), 5), "the response was lost")
 		require.NoError(t, s.Restart(t.Context(), 5), "it runs")
 		select {
@@ -132,6 +137,39 @@ func TestInitWithFenceWaitsForStart(t *testing.T) {
 		s, _ := startInit(t, "")
 		require.NoError(t, s.Restart(t.Context(), 1), "the main process was started")
 	})
+}
+
+// A command that init refused while it waited for its start begins after it, once, and
+// is known for as long as it is kept: also when it was ended by a stop.
+func TestCommandAroundWaitForStart(t *testing.T) {
+	t.Parallel()
+	s, _ := startInit(t, "5")
+	command := runtime.TenantCommand{ID: "x", Args: []string{"sleep", "60"}, Fence: 5}
+	open := func() (runtime.CommandStart, error) {
+		stream, err := s.OpenCommand(t.Context(), command)
+		if err != nil {
+			return runtime.CommandStart{}, err
+		}
+		return stream.Start(), nil
+	}
+	_, err := open()
+	require.ErrorIs(t, err, runtime.ErrNotRunning)
+	require.NoError(t, s.StartMain(t.Context(), 5))
+	start, err := open()
+	require.NoError(t, err)
+	require.True(t, start.Created)
+	start, err = open()
+	require.NoError(t, err)
+	require.False(t, start.Created, "it runs")
+	require.NoError(t, s.Stop(t.Context(), 6))
+	kept, err := s.AttachCommand(t.Context(), "x", 5, 0)
+	require.NoError(t, err)
+	_, err = kept.Next()
+	require.ErrorIs(t, err, io.EOF)
+	_, err = kept.Result()
+	require.ErrorIs(t, err, runtime.ErrContainerExited)
+	_, err = s.AttachCommand(t.Context(), "y", 5, 0)
+	require.ErrorIs(t, err, runtime.ErrUnknownRun)
 }
 
 // A command or a copy of an older flow is refused, and leaves no record. One of

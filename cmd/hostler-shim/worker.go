@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"sync"
 
@@ -116,24 +117,26 @@ func (w *worker) startJob(id uint64, j *job) {
 	}()
 }
 
-// write sends a message to init.
+// write sends a message to init. That init has exited is not an error: the main
+// process has, whose last output it would follow.
 func (w *worker) write(kind shim.Kind, message any) {
 	w.writeMu.Lock()
 	defer w.writeMu.Unlock()
-	if err := shim.WriteFrame(w.socket, kind, message); err != nil {
+	err := shim.WriteFrame(w.socket, kind, message)
+	if err != nil && !errors.Is(err, unix.EPIPE) && !errors.Is(err, unix.ECONNRESET) {
 		logError("send a message to init", err)
 	}
 }
 
 // handle handles a message for the command that runs, if there is one.
-func (w *worker) handle(f shim.Frame, handle func(j *job, f shim.Frame) error) error {
+func (w *worker) handle(f shim.Frame, handle func(w *worker, j *job, f shim.Frame) error) error {
 	w.mu.Lock()
 	j := w.current
 	w.mu.Unlock()
 	if j == nil {
 		return shim.ErrProtocol
 	}
-	return handle(j, f)
+	return handle(w, j, f)
 }
 
 // cancel ends the running command, if any.

@@ -55,6 +55,11 @@ type workerProcess struct {
 	user        string // whose commands it runs
 	socket      *os.File
 	notReusable bool // must not run another command
+
+	// askMu guards what follows.
+	askMu     sync.Mutex
+	answering bool      // a command runs
+	question  *question // the open one for its output; nil if there is none
 }
 
 // warmUp starts the first worker and makes it run this program once, so that
@@ -268,17 +273,32 @@ func (p *workerProcess) run(ctx context.Context, run shim.Run) (runtime.Result, 
 	stop := context.AfterFunc(ctx, func() {
 		// The command was canceled. If the worker does not receive that, it
 		// exceeds the deadline.
-		_ = p.socket.SetReadDeadline(time.Now().Add(run.Grace + shim.KillTimeout + workerMargin))
+		_ = p.socket.SetDeadline(time.Now().Add(run.Grace + shim.KillTimeout + workerMargin))
 		_ = shim.WriteFrame(p.socket, shim.KindRequest, shim.Request{Op: shim.OpCancel})
 	})
-	f, err := shim.ReadFrame(p.socket, shim.MaxFrame)
-	// A cancellation may still be in transit and must not affect the next
-	// command.
-	p.notReusable = !stop()
+	p.beginAnswers()
+	f, err := p.response()
+	// A cancellation or an answer may still be in transit and must not affect the
+	// next command.
+	p.notReusable = p.endAnswers()
+	p.notReusable = !stop() || p.notReusable
 	if err != nil {
 		return runtime.Result{}, p.lostError(err)
 	}
 	return p.result(f)
+}
+
+// response reads until the worker responds to its command.
+func (p *workerProcess) response() (shim.Frame, error) {
+	for {
+		f, err := shim.ReadFrame(p.socket, shim.MaxFrame)
+		if err != nil || f.Kind != kindOutput {
+			return f, err
+		}
+		if err := p.deliver(f); err != nil {
+			return f, err
+		}
+	}
 }
 
 // result returns the result in a worker's response.

@@ -39,15 +39,16 @@ var inheritedStreams = [3]int{4, 5, 6}
 var streamOps = map[shim.Op]bool{opStream: false, opTerminal: true}
 
 // messageHandlers handle what init sends while a command runs.
-var messageHandlers = map[shim.Kind]func(j *job, f shim.Frame) error{
-	kindEnd: func(j *job, f shim.Frame) error {
+var messageHandlers = map[shim.Kind]func(w *worker, j *job, f shim.Frame) error{
+	kindOutput: (*worker).answerOutput,
+	kindEnd: func(_ *worker, j *job, f shim.Frame) error {
 		m, err := shim.Decode[workerEnd](f, kindEnd)
 		if err == nil {
 			j.end(m.Grace)
 		}
 		return err
 	},
-	kindSignal: func(j *job, f shim.Frame) error {
+	kindSignal: func(_ *worker, j *job, f shim.Frame) error {
 		m, err := shim.Decode[workerSignal](f, kindSignal)
 		if err == nil {
 			j.signal(unix.Signal(m.Signal), m.Group)

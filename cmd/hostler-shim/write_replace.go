@@ -15,8 +15,8 @@ const (
 	// again.
 	maxReplaces = 100
 	// removeTimeout bounds how long one entry is removed, whose content another
-	// process may create again. The server waits longer.
-	removeTimeout = 90 * time.Second
+	// process may create again. The server waits a minute for what makes no progress.
+	removeTimeout = 45 * time.Second
 )
 
 // replace creates an entry and replaces what has its name, only a directory by none.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"strconv"
+	"time"
 
 	"github.com/hostler/hostler/runtime/tree"
 	"golang.org/x/sys/unix"
@@ -97,6 +98,15 @@ func (w *treeWriter) apply(m tree.Message) error {
 	if err := w.leave(m.Path); err != nil {
 		return err
 	}
+	err := w.change(&m)
+	if errors.Is(err, unix.EACCES) && w.allowChanges(path.Dir(m.Path)) {
+		err = w.change(&m)
+	}
+	return err
+}
+
+// change writes or removes an entry in a directory that permits it.
+func (w *treeWriter) change(m *tree.Message) error {
 	if m.IsRemoved {
 		return w.remove(m.Path)
 	}
@@ -105,6 +115,23 @@ func (w *treeWriter) apply(m tree.Message) error {
 		return err
 	}
 	return entryWriters[m.Kind](w, dir, &m.Entry)
+}
+
+// allowChanges lets the owner of a directory change it, until leave restores its
+// mode and its times. It returns false if the owner may do that already: then an
+// entry may have been begun.
+func (w *treeWriter) allowChanges(name string) bool {
+	fd, err := w.dirs.get(name)
+	if err != nil {
+		return false
+	}
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil || st.Mode&0o300 == 0o300 || unix.Chmod(handlePath(fd), st.Mode&0o7777|0o700) != nil {
+		return false
+	}
+	e := tree.Entry{Path: name, Kind: tree.Dir, Mode: st.Mode, ModTime: time.Unix(st.Mtim.Unix())}
+	w.open = append(w.open, writtenDir{entry: e, device: st.Dev, inode: st.Ino})
+	return true
 }
 
 // leave finishes the directories that the next entry is not below. The order of the

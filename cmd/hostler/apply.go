@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -15,63 +14,156 @@ import (
 func newApplyCmd() *cobra.Command {
 	var r remote
 	var files []string
+	var isDryRun bool
 	cmd := &cobra.Command{
-		Use:   "apply -f FILE",
+		Use:   "apply [FILE|DIR...] [-f FILE|DIR]",
 		Short: "Add a workload, or change it",
-		Long: `Send workload files to the server. "-" is the standard input. Applying the same
-file again changes nothing.`,
-		Example: "  hostler apply -f workload.yaml",
-		Args:    cobra.NoArgs,
-		RunE: r.wrapErrors(func(ctx context.Context, cmd *cobra.Command, c *client.Client, _ []string) error {
+		Long: `Send workload files to the server. "-" is the standard input, and a directory
+stands for its files *.yaml and *.yml. Applying the same file again changes
+nothing.
+
+Every file is checked before the first is sent: if one has errors, or if two
+describe workloads with the same id, nothing is applied. A workload is applied
+after the one that it copies hooks from (hooks_from).
+
+With --dry-run the server does all but change something, and the answer is what
+would change: the values of the file, and the containers that would be replaced.
+"hostler diff" shows the same, and has an exit status for it with --exit-code.
+
+With -o json the result is an object for one FILE, and a list otherwise.`,
+		Example: "  hostler apply -f workload.yaml\n  hostler apply --dry-run -f workloads/",
+		RunE: r.wrapErrors(func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error {
+			files := append(args, files...)
 			if len(files) == 0 {
-				return usagef(cmd, "name a file with -f")
+				return usagef(cmd, "name a FILE or a directory, or \"-\"")
 			}
-			for _, name := range files {
-				if err := applyFile(ctx, cmd, c, &r, name); err != nil {
-					return err
-				}
+			apply := c.Apply
+			if isDryRun {
+				apply = c.PlanApply
 			}
-			return nil
+			_, err := applyFiles(ctx, cmd, &r, files, apply)
+			return err
 		}),
 	}
-	cmd.Flags().StringArrayVarP(&files, "file", "f", nil, "workload file, may be repeated")
-	must(cmd.MarkFlagFilename("file", "yaml", "yml", "json"))
-	r.flags(cmd)
+	applyFlags(cmd, &r, &files)
+	cmd.Flags().BoolVar(&isDryRun, "dry-run", false, "show what would change, and change nothing")
 	return cmd
 }
 
-func applyFile(ctx context.Context, cmd *cobra.Command, c *client.Client, r *remote, name string) error {
-	source, err := readFile(cmd.InOrStdin(), name)
-	if err != nil {
-		return err
-	}
-	w, err := workload.Parse(source, name)
-	if validationErrors, ok := errors.AsType[workload.ValidationErrors](err); ok {
-		if err := printLines(cmd.ErrOrStderr(), lines(validationErrors)); err != nil {
+func applyFlags(cmd *cobra.Command, r *remote, files *[]string) {
+	cmd.Flags().StringArrayVarP(files, "file", "f", nil, "workload file, or directory of such files; may be repeated")
+	must(cmd.MarkFlagFilename("file", "yaml", "yml", "json"))
+	r.flags(cmd)
+}
+
+func newDiffCmd() *cobra.Command {
+	var r remote
+	var files []string
+	var code bool
+	cmd := &cobra.Command{
+		Use:   "diff [FILE|DIR...] [-f FILE|DIR]",
+		Short: "Show what applying workload files would change",
+		Long: `Show what "hostler apply" would change, and change nothing: the values of the
+file that differ from the applied ones, and how many containers would be
+replaced, when and why. The server decides that as it does when a file is
+applied, and rejects what it would reject then.
+
+Comments and notation are no differences, although applying them changes the
+file on record. A workload that copies hooks (hooks_from) is compared with the
+hooks of the other one as it is applied now.`,
+		Example: "  hostler diff -f workload.yaml\n  hostler diff --exit-code -f workloads/",
+		RunE: r.wrapErrors(func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error {
+			files := append(args, files...)
+			if len(files) == 0 {
+				return usagef(cmd, "name a FILE or a directory, or \"-\"")
+			}
+			changed, err := applyFiles(ctx, cmd, &r, files, c.PlanApply)
+			if err == nil && code && changed {
+				return &exitError{code: exitFailure}
+			}
 			return err
+		}),
+	}
+	applyFlags(cmd, &r, &files)
+	cmd.Flags().BoolVar(&code, "exit-code", false, "exit with 1 when something would change")
+	return cmd
+}
+
+// applyCall applies a file, or plans to.
+type applyCall func(ctx context.Context, id string, source []byte) (client.AppliedWorkload, error)
+
+// applyFiles applies what the arguments stand for, and reports whether something
+// changed.
+func applyFiles(ctx context.Context, cmd *cobra.Command, r *remote, args []string, apply applyCall) (changed bool, err error) {
+	set := validation{in: cmd.InOrStdin()}
+	files, err := set.parse(args)
+	if err != nil {
+		return false, r.printFaults(cmd.ErrOrStderr(), err)
+	}
+	var all []client.AppliedWorkload
+	var failed error
+	for _, f := range files {
+		applied, err := apply(ctx, f.workload.ID, f.workload.Source)
+		if err != nil {
+			failed = r.printFaults(cmd.ErrOrStderr(), f.rejection(err))
+			break
 		}
-		return &exitError{code: exitFailure}
+		all, changed = append(all, applied), changed || applied.Changed
+		if err := f.printNotes(cmd.ErrOrStderr(), applied); err != nil {
+			return changed, err
+		}
 	}
-	if err != nil {
-		return err
+	if len(all) == 0 {
+		return false, failed
 	}
-	applied, err := c.Apply(ctx, w.ID, w.Source)
-	if err != nil {
-		return err
+	var result any = all
+	if len(args) == 1 && len(files) == 1 && files[0].name == args[0] {
+		result = all[0]
 	}
-	invalid, _ := w.Lint(name)
+	return changed, errors.Join(r.printResult(cmd.OutOrStdout(), result, func(out io.Writer) error {
+		for _, a := range all {
+			if err := printLines(out, appliedLines(a)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}), failed)
+}
+
+// printNotes prints what the server and this program note about an applied file.
+func (f *checkedFile) printNotes(w io.Writer, applied client.AppliedWorkload) error {
+	invalid, _ := f.workload.Lint(f.name)
 	var notes []workload.Note
 	for _, n := range append(applied.Notes, invalidCommands(invalid)...) {
-		n.File = name
+		n.File = f.name
 		notes = append(notes, workload.Note(n))
 	}
-	if err := printLines(cmd.ErrOrStderr(), lines(notes)); err != nil {
+	return printLines(w, lines(notes))
+}
+
+// rejection returns an error of the server with the name that was given for the
+// file: the server knows none.
+func (f *checkedFile) rejection(err error) error {
+	if rejected, ok := errors.AsType[*client.Error](err); ok && rejected.Code == client.CodeInvalidWorkload {
+		for i := range rejected.ValidationErrors {
+			rejected.ValidationErrors[i].File = f.name
+		}
+	}
+	return err
+}
+
+// printFaults prints the faults of files, each in a line. Other errors, and those of a
+// command whose output is not a table, are returned as they are.
+func (r *remote) printFaults(w io.Writer, err error) error {
+	invalid, ok := errors.AsType[*client.Error](err)
+	if !ok || len(invalid.ValidationErrors) == 0 || r.output != "table" {
 		return err
 	}
-	return r.printResult(cmd.OutOrStdout(), applied, func(out io.Writer) error {
-		_, err := fmt.Fprintf(out, "workload %s %s (revision %s)\n", applied.ID, applySummary(applied), applied.Revision)
-		return err
-	})
+	var all workload.ValidationErrors
+	for _, e := range invalid.ValidationErrors {
+		all = append(all, workload.ValidationError(e))
+	}
+	return errors.Join(printLines(w, lines(all)), &exitError{code: exitFailure})
 }
 
 // invalidCommands returns what validate calls errors and the server accepts.
@@ -92,60 +184,4 @@ func applySummary(a client.AppliedWorkload) string {
 		return "changed"
 	}
 	return "unchanged"
-}
-
-func newDeleteCmd() *cobra.Command {
-	return newGroupCmd("delete", "Delete a workload or a container", newDeleteWorkloadCmd(), newDeleteContainerCmd())
-}
-
-func newDeleteWorkloadCmd() *cobra.Command {
-	var r remote
-	cmd := &cobra.Command{
-		Use:   "workload WORKLOAD",
-		Short: "Delete a workload: its pool is drained, and it is deleted with its last claim",
-		Args:  cobra.ExactArgs(1),
-		RunE: r.wrapErrors(func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error {
-			gone, err := c.DeleteWorkload(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			state := map[bool]string{true: "deleted", false: "deleting"}[gone]
-			return r.printResult(cmd.OutOrStdout(), map[string]string{"id": args[0], "state": state}, func(out io.Writer) error {
-				_, err := fmt.Fprintf(out, "workload %s %s\n", args[0], state)
-				return err
-			})
-		}),
-		ValidArgsFunction: r.complete(workloadIDs),
-	}
-	r.flags(cmd)
-	return cmd
-}
-
-func newDeleteContainerCmd() *cobra.Command {
-	var r remote
-	var force, now bool
-	cmd := &cobra.Command{
-		Use:   "container CONTAINER",
-		Short: "Destroy a container, after its pre_destroy hooks",
-		Args:  cobra.ExactArgs(1),
-		RunE: r.wrapErrors(func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error {
-			destroy := c.DestroyContainer
-			if now {
-				destroy = c.DestroyContainerNow
-			}
-			box, err := destroy(ctx, args[0], force)
-			if err != nil {
-				return err
-			}
-			return r.printResult(cmd.OutOrStdout(), box, func(out io.Writer) error {
-				_, err := fmt.Fprintf(out, "container %s %s\n", box.ID, box.State)
-				return err
-			})
-		}),
-		ValidArgsFunction: r.complete(containerIDs),
-	}
-	cmd.Flags().BoolVar(&force, "force", false, "also when a claim holds it; a hook that runs in it is ended")
-	cmd.Flags().BoolVar(&now, "now", false, "without its pre_destroy hooks; those that run are ended")
-	r.flags(cmd)
-	return cmd
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -87,6 +88,15 @@ type exported struct {
 	Bytes    int64  `json:"bytes"` // of the tar
 }
 
+// abortReason returns why an export may have been aborted.
+func abortReason(ctx context.Context, c *client.Client, o ownerFlags, id string) string {
+	kept, err := c.Snapshots(ctx, o.workload, o.tenant)
+	if err == nil && !slices.ContainsFunc(kept, func(s client.Snapshot) bool { return s.ID == id }) {
+		return "newer snapshots have replaced " + id + " in the meantime, and the workload does not `keep` it"
+	}
+	return "see `hostler snapshots verify`"
+}
+
 func newExportCmd() *cobra.Command {
 	var r remote
 	var o ownerFlags
@@ -117,7 +127,7 @@ FILE when it is complete. The tenant may hold a claim.`,
 			}
 			stop()
 			if errors.Is(err, io.ErrUnexpectedEOF) {
-				err = fmt.Errorf("the export was aborted after %d bytes: %w; see `hostler snapshots verify`", n.Load(), err)
+				err = fmt.Errorf("the export was aborted after %d bytes: %w; %s", n.Load(), err, abortReason(ctx, c, o, id))
 			}
 			if err != nil {
 				return err

@@ -27,7 +27,9 @@ func (s sizedState) ExportSnapshot(ctx context.Context, workload, tenant, id str
 
 // ImportSnapshot implements api.State.
 func (s sizedState) ImportSnapshot(ctx context.Context, workload, tenant string, archive io.Reader) (snapshot.Snapshot, error) {
-	imported, err := s.Service.ImportSnapshot(ctx, workload, tenant, archive)
+	imported, err := s.Service.ImportSnapshot(ctx, workload, tenant, archive, func(ctx context.Context, made snapshot.Snapshot) error {
+		return s.db.AdmitState(ctx, workload, tenant, made.StoredBytes())
+	})
 	if err != nil {
 		return imported, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/e2e/flowtest"
+	"github.com/hostler/hostler/quota"
 	"github.com/hostler/hostler/snapshot"
 )
 
@@ -44,6 +45,12 @@ func TestArchivesAreRecorded(t *testing.T) {
 	_, err = state.ImportSnapshot(ctx, "w", "ada", bytes.NewReader(nil))
 	require.Error(t, err)
 	require.Len(t, h.Events(activity.SnapshotImported), 1)
+
+	none := int64(0)
+	h.DB.SetQuotas(quota.Defaults{quota.Tenant: {State: &none}})
+	_, err = state.ImportSnapshot(ctx, "w", "eve", bytes.NewReader(archive.Bytes()))
+	_, exceeded := errors.AsType[*quota.ExceededError](err)
+	require.True(t, exceeded, "%v", err)
 
 	require.NoError(t, h.DB.Close())
 	_, err = state.ExportSnapshot(ctx, "w", "ada", "", func(snapshot.Snapshot) (io.Writer, error) {

@@ -29,7 +29,7 @@ for a PostgreSQL database.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := store.Backup(cmd.Context(), filepath.Join(data, "hostler.db"), args[0])
 			if errors.Is(err, store.ErrNoDatabase) {
-				return &exitError{exitNotFound, fmt.Errorf("%w; name the server's data directory with --data", err)}
+				return &exitError{exitFailure, fmt.Errorf("%w; name the server's data directory with --data", err)}
 			}
 			if errors.Is(err, os.ErrExist) {
 				return fmt.Errorf("%s already exists; name another file", args[0])

@@ -29,6 +29,12 @@ environment and lifetime stay, and a parameter with another value is an error.`,
 		Example: "  hostler claim greeter --tenant alice --wait 10s",
 		Args:    cobra.ExactArgs(1),
 		RunE: r.wrapErrors(func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error {
+			if wait < 0 || wait > maxClaimWait {
+				return usagef(cmd, "--wait takes 0 to %s", maxClaimWait)
+			}
+			if wait == 0 && cmd.Flags().Changed("wait") {
+				wait = client.NoWait
+			}
 			o, err := terms.options(cmd, wait)
 			if err != nil {
 				return err
@@ -48,10 +54,13 @@ environment and lifetime stay, and a parameter with another value is an error.`,
 	}
 	cmd.Flags().StringVar(&tenant, "tenant", "", "the tenant that gets the container (default that of the credential)")
 	terms.flags(cmd)
-	cmd.Flags().DurationVar(&wait, "wait", 0, "how long to wait while every container is claimed, 5m at most")
-	r.flags(cmd)
+	cmd.Flags().Var(durationFlag{&wait}, "wait", "how long to wait for a container, 5m at most; 0 is not at all (default up to 2m for one that is being created, and not at all while every container is claimed)")
+	r.nameFlags(cmd)
 	return cmd
 }
+
+// maxClaimWait is the longest time that the server waits for a container.
+const maxClaimWait = 5 * time.Minute
 
 // isInvalid reports whether an error is about a field of the request.
 func isInvalid(err error, field string) bool {
@@ -91,13 +100,13 @@ func printClaim(w io.Writer, c client.Claim, created bool) error {
 
 func newReleaseCmd() *cobra.Command {
 	var r remote
-	var name claimName
+	name := claimName{ended: true}
 	var discard bool
 	cmd := &cobra.Command{
 		Use:   "release [CLAIM]",
 		Short: "Release a claim and its container",
 		Long: `Release a claim, named by its id or by --workload and --tenant. Releasing twice
-is not an error.
+is not an error: the last claim of a tenant that holds none is shown again.
 
 If the workload keeps its tenants' state, a snapshot is taken first. When that
 fails the exit status is 7 and the claim is release_failed: it keeps its
@@ -140,7 +149,10 @@ func retainedError(err error, id string) error {
 }
 
 // claimName names a claim by its workload and tenant.
-type claimName struct{ workload, tenant string }
+type claimName struct {
+	workload, tenant string
+	ended            bool // the last one that has ended is meant if there is no live one
+}
 
 func (n *claimName) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&n.workload, "workload", "", "the claim's workload")
@@ -159,6 +171,13 @@ func (n *claimName) resolve(ctx context.Context, cmd *cobra.Command, c *client.C
 	live, err := c.Claims(ctx, client.ClaimFilter{Workload: n.workload, Tenant: n.tenant, Limit: 1})
 	if err != nil {
 		return "", err
+	}
+	if len(live) == 0 && n.ended {
+		if live, err = c.Claims(ctx, client.ClaimFilter{
+			Workload: n.workload, Tenant: n.tenant, States: []client.ClaimState{client.ClaimReleased, client.ClaimFailed}, Newest: true, Limit: 1,
+		}); err != nil {
+			return "", err
+		}
 	}
 	if len(live) == 0 {
 		return "", &exitError{exitNotFound, fmt.Errorf("%s holds no claim on %s; see `hostler get claims`", n.tenant, n.workload)}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +21,7 @@ import (
 	"github.com/hostler/hostler/api"
 	"github.com/hostler/hostler/hooks/request"
 	"github.com/hostler/hostler/quota"
+	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/shim"
 	"github.com/hostler/hostler/store"
 	"github.com/hostler/hostler/wait"
@@ -70,6 +73,11 @@ type serveConfig struct {
 	quotas map[quota.Level]*string // the default limits, as text
 
 	redactor *request.Redactor // of the secrets that hooks have read
+
+	// Of a server for one command: tenants' state is kept in its own directory,
+	// whatever the workloads name; and what is called before a container is removed.
+	ownState      bool
+	beforeDestroy func(ctx context.Context, rt runtime.Runtime, container string)
 }
 
 // sqlite is the name of the default store: a file in the data directory.
@@ -181,7 +189,11 @@ func fillFlags(cmd *cobra.Command, getenv func(string) string) error {
 		case getenv(env) != "":
 			set(f, getenv(env), env)
 		case inFile:
-			set(f, value, config.Value.String())
+			if value.isList && f.Value.Type() != "stringSlice" {
+				validationErrors = errors.Join(validationErrors, fmt.Errorf("%s: %s: it takes one value, not a list", config.Value, f.Name))
+				return
+			}
+			set(f, value.text, config.Value.String())
 		}
 	})
 	for name := range values {
@@ -190,16 +202,40 @@ func fillFlags(cmd *cobra.Command, getenv func(string) string) error {
 	return validationErrors
 }
 
+// configValue is a value of the config file in the notation of a flag.
+type configValue struct {
+	text   string
+	isList bool
+}
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (v *configValue) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind != yaml.SequenceNode {
+		return n.Decode(&v.text)
+	}
+	v.isList = true
+	var list []string
+	if err := n.Decode(&list); err != nil || len(list) == 0 {
+		return err
+	}
+	var text strings.Builder
+	w := csv.NewWriter(&text) // of a flag that may be repeated
+	w.Write(list)             //nolint:errcheck // a strings.Builder takes anything
+	w.Flush()
+	v.text = strings.TrimSuffix(text.String(), "\n")
+	return nil
+}
+
 // readConfig reads the config file: a flat map of flags.
-func readConfig(path string) (map[string]string, error) {
+func readConfig(path string) (map[string]configValue, error) {
 	if path == "" {
-		return map[string]string{}, nil
+		return map[string]configValue{}, nil
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the config file: %w", err)
 	}
-	values := map[string]string{}
+	values := map[string]configValue{}
 	if err := yaml.NewDecoder(bytes.NewReader(text)).Decode(&values); err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("read the config file %s: %w", path, err)
 	}

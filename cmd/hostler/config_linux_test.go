@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -25,4 +27,27 @@ func TestInvalidTimes(t *testing.T) {
 		require.ErrorContains(t, err, flag+" ")
 		require.ErrorContains(t, err, "it takes")
 	}
+}
+
+// A list of the config file is that of a flag that may be repeated, and of no other.
+func TestConfigLists(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	read := func(text string) (*serveConfig, error) {
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		var c serveConfig
+		cmd := newServeCmd()
+		cmd.ResetFlags()
+		c.flags(cmd.Flags())
+		require.NoError(t, cmd.Flags().Set("config", file))
+		return &c, fillFlags(cmd, func(string) string { return "" })
+	}
+	c, err := read("state-dirs: [/a, '/b,c']\nhooks-allow: x,y\nretention: 1h\nlisten:\nhooks-deny: []\n")
+	require.NoError(t, err)
+	require.Equal(t, []string{"/a", "/b,c"}, c.stateDirs)
+	require.Equal(t, []string{"x", "y"}, c.hooksAllow)
+	require.Empty(t, c.hooksDeny)
+	_, err = read("listen: [a, b]\n")
+	require.ErrorContains(t, err, "listen: it takes one value, not a list")
+	_, err = read("state-dirs: {a: b}\n")
+	require.Error(t, err)
 }

@@ -20,12 +20,12 @@ func deliveryKind() kind[client.Delivery] {
 		flags: func(cmd *cobra.Command, f *filters) {
 			cmd.Flags().StringVar(&hook, "hook", "", "only those of this hook")
 			f.flags(cmd, "workload", "tenant", "container", "claim")
-			f.listFlags(cmd, "queued, scheduled, running, succeeded, failed, discarded")
+			f.listFlags(cmd, deliveryStates)
 		},
 		list: func(ctx context.Context, c *client.Client, f filters) ([]client.Delivery, error) {
 			return c.Deliveries(ctx, client.DeliveryFilter{
 				Workload: f.workload, Hook: hook, Tenant: f.tenant, Container: f.container, Claim: f.claim,
-				States: typedAs[client.DeliveryState](f.states), Limit: f.limit,
+				States: typedAs[client.DeliveryState](f.states), Limit: f.limit, Newest: f.newest,
 			})
 		},
 		get: getOne((*client.Client).Delivery), ids: deliveryIDs, row: deliveryRow,
@@ -43,7 +43,7 @@ func deliveryRow(d client.Delivery) []string {
 }
 
 func deliveryIDs(ctx context.Context, c *client.Client) ([]string, error) {
-	items, err := c.Deliveries(ctx, client.DeliveryFilter{Limit: maxCompletions})
+	items, err := c.Deliveries(ctx, client.DeliveryFilter{Limit: maxCompletions, Newest: true})
 	return idsOf(items, func(d client.Delivery) string { return d.ID }), err
 }
 

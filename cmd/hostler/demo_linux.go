@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"os"
 	"os/signal"
 	"strings"
@@ -79,6 +78,9 @@ func runDemo(ctx context.Context, rt string, out, errOut io.Writer) (err error) 
 	defer func() { err = errors.Join(err, os.RemoveAll(data)) }()
 
 	config := serveConfig{data: data, runtime: rt, store: "sqlite"}
+	if err := config.makePrivate(); err != nil {
+		return err
+	}
 	log := slog.New(unexpectedErrors{slog.NewTextHandler(errOut, &slog.HandlerOptions{Level: slog.LevelError})})
 	s, err := wireDemo(ctx, config, log, out)
 	if err != nil {
@@ -95,21 +97,12 @@ func runDemo(ctx context.Context, rt string, out, errOut io.Writer) (err error) 
 		defer func() { err = errors.Join(err, engine.Purge(clean, d.image)) }()
 	}
 
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return fmt.Errorf("listen: %w", err)
-	}
-	base := "http://" + listener.Addr().String()
-	if d.client, err = client.New(base, ""); err != nil {
-		return err
-	}
-	d.printf("the server is listening on %s; its data directory is %s", base, data)
-	serving, stop := context.WithCancel(clean)
-	var g errgroup.Group
-	g.Go(func() error { return s.serve(serving, config, &listeners{tcp: listener}) })
-	err = errors.Join(d.show(ctx), d.clean(clean))
-	stop()
-	if err = errors.Join(err, g.Wait()); err == nil {
+	err = s.usePrivately(ctx, config, func(base string, api *client.Client) error {
+		d.client = api
+		d.printf("the server is listening on %s; its data directory is %s", base, data)
+		return errors.Join(d.show(ctx), d.clean(clean))
+	})
+	if err == nil {
 		d.printf("everything that the demo created is removed; next: README.md, docs/workload-file.md")
 	}
 	return err

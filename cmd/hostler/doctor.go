@@ -45,7 +45,7 @@ func printReport(w io.Writer, r client.Report) error {
 	}
 	engine := "unavailable"
 	if r.Engine.Reachable {
-		engine = fmt.Sprintf("answers in %.0f ms, has %d containers", r.Engine.Duration, r.Engine.Containers)
+		engine = fmt.Sprintf("answers in %.0f ms, has %s", r.Engine.Duration, plural(r.Engine.Containers, "container"))
 	}
 	lines := []string{
 		"engine    " + engine,
@@ -54,7 +54,7 @@ func printReport(w io.Writer, r client.Report) error {
 	}
 	for _, f := range r.Findings {
 		// A message may have a hook's output, which may have many lines.
-		lines = append(lines, "", marks[f.Severity]+" "+sanitize(strings.Join(strings.Fields(f.Message), " ")), "         "+f.Hint)
+		lines = append(lines, "", marks[f.Severity]+" "+oneLine(f.Message), "         "+oneLine(f.Hint))
 	}
 	result := "no problems found"
 	if n := len(r.Findings); n == 1 {

@@ -17,5 +17,6 @@ func (s *server) doctor(data string) *doctor.Doctor {
 		Disk:        func() (doctor.Disk, error) { return diskSpace(data) },
 		Listeners:   func() []string { return s.listener.problems() },
 		Credentials: s.credentialFailures, CredentialProblems: s.credentialProblems,
+		WorkloadFiles: s.db.FollowedFiles,
 	}
 }

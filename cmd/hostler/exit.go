@@ -82,7 +82,7 @@ var hints = map[client.Code]string{
 	client.CodeWorkloadNotFound:  "see `hostler get workloads`",
 	client.CodeClaimNotFound:     "see `hostler get claims`",
 	client.CodeContainerNotFound: "see `hostler get containers`",
-	client.CodeRunNotFound:       "see `hostler get runs`",
+	client.CodeRunNotFound:       "see `hostler get runs`, or `hostler logs --container CONTAINER` for what a container printed",
 	client.CodeDeliveryNotFound:  "see `hostler get deliveries`",
 	client.CodeWaitNotFound:      "see `hostler get waits`",
 	client.CodeSnapshotNotFound:  "see `hostler snapshots`",
@@ -110,6 +110,13 @@ var hints = map[client.Code]string{
 	client.CodeInternal:          "see the server's log",
 }
 
+// hintsByReason are the hints that replace those of an error's code, by its reason.
+var hintsByReason = map[string]string{
+	"deleting":     "apply the workload again when it is gone",
+	"draining":     "fill the pool again with `hostler scale WORKLOAD --min-idle N`",
+	"fill_failing": "see why with `hostler describe pool WORKLOAD`",
+}
+
 // exitError ends the command with a code. Without an error nothing is printed:
 // the command has printed what is wrong.
 type exitError struct {
@@ -131,7 +138,10 @@ func reportError(errOut io.Writer, err error) int {
 	if err == nil {
 		return exitOK
 	}
-	code, text := classify(err)
+	code, text, hint := classify(err)
+	if hint != "" {
+		text += "; " + hint
+	}
 	if text != "" {
 		mark := "error:"
 		if hasColors(errOut) {
@@ -143,35 +153,39 @@ func reportError(errOut io.Writer, err error) int {
 	return code
 }
 
-// classify returns the exit code of an error and the text to print.
-func classify(err error) (int, string) {
+// classify returns the exit code of an error, the text to print, and a hint.
+func classify(err error) (code int, text, hint string) {
 	if e, ok := errors.AsType[*exitError](err); ok {
 		if e.err == nil {
-			return e.code, ""
+			return e.code, "", ""
 		}
-		return e.code, e.err.Error()
+		return e.code, e.err.Error(), ""
 	}
 	if errors.Is(err, context.Canceled) {
-		return exitInterrupted, "interrupted"
+		return exitInterrupted, "interrupted", ""
 	}
 	if e, ok := errors.AsType[*client.Error](err); ok {
 		text := strings.TrimSpace(e.Detail)
-		if hint := hints[e.Code]; hint != "" {
-			if e.Run != nil {
-				hint = strings.Replace(hint, "RUN", e.Run.ID, 1)
-			}
-			text += "; " + hint
+		hint := hints[e.Code]
+		if e.Run != nil {
+			hint = strings.Replace(hint, "RUN", e.Run.ID, 1)
+		}
+		if other, ok := hintsByReason[e.Reason]; ok {
+			hint = other
+		}
+		if about, ok := errors.AsType[*workloadError](err); ok {
+			hint = strings.ReplaceAll(hint, "WORKLOAD", about.workload)
 		}
 		if code, ok := exitCodes[e.Code]; ok {
-			return code, text
+			return code, text, hint
 		}
-		return exitFailure, text
+		return exitFailure, text, hint
 	}
 	if errors.Is(err, client.ErrNoResponse) {
-		return exitUnavailable, err.Error() + "; is `hostler serve` running there? name another server with --server"
+		return exitUnavailable, err.Error(), "is `hostler serve` running there? name another server with --server"
 	}
 	if strings.HasPrefix(err.Error(), "unknown command") {
-		return exitUsage, strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", " ") + "; see `hostler --help`"
+		return exitUsage, strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", " "), "see `hostler --help`"
 	}
-	return exitFailure, err.Error()
+	return exitFailure, err.Error(), ""
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -13,17 +14,19 @@ import (
 
 // filters are the flags that filter a list. Each list has a subset of them.
 type filters struct {
-	workload, tenant, container, claim, point string
-	states                                    []string
-	limit                                     int
-	labels                                    []string
-	failed, wide                              bool
+	workload, tenant, container, claim, run, point string
+	states, known                                  []string
+	limit, last                                    int
+	newest                                         bool
+	labels                                         []string
+	failed, wide                                   bool
+	since                                          string
 }
 
 // flags adds the named filters.
 func (f *filters) flags(cmd *cobra.Command, names ...string) {
 	texts := map[string]*string{
-		"workload": &f.workload, "tenant": &f.tenant, "container": &f.container, "claim": &f.claim, "point": &f.point,
+		"workload": &f.workload, "tenant": &f.tenant, "container": &f.container, "claim": &f.claim, "run": &f.run, "point": &f.point,
 	}
 	for _, name := range names {
 		cmd.Flags().StringVar(texts[name], name, "", "only those of this "+name)
@@ -31,9 +34,28 @@ func (f *filters) flags(cmd *cobra.Command, names ...string) {
 }
 
 // listFlags adds the flags that lists with states share.
-func (f *filters) listFlags(cmd *cobra.Command, states string) {
-	cmd.Flags().StringSliceVar(&f.states, "state", nil, "only those in these states: "+states)
-	cmd.Flags().IntVar(&f.limit, "limit", 0, "maximum number of results (default all)")
+func (f *filters) listFlags(cmd *cobra.Command, states []string) {
+	f.known = states
+	cmd.Flags().StringSliceVar(&f.states, "state", nil, "only those in these states: "+strings.Join(states, ", "))
+	completeWords(cmd, "state", states...)
+	cmd.Flags().IntVar(&f.limit, "limit", 0, "maximum number of results, the oldest (default all)")
+	cmd.Flags().IntVar(&f.last, "last", 0, "only the newest, this many, the newest first")
+}
+
+// check returns what is wrong with the flags, and sets the order of the list.
+func (f *filters) check(cmd *cobra.Command) error {
+	if f.limit < 0 || f.last < 0 || f.limit > 0 && f.last > 0 {
+		return usagef(cmd, "name either --limit or --last, a positive number")
+	}
+	if f.last > 0 {
+		f.limit, f.newest = f.last, true
+	}
+	since, err := sinceOf(f.since)
+	if err != nil {
+		return usagef(cmd, "%v", err)
+	}
+	f.since = since
+	return checkStates(cmd, f.states, f.known)
 }
 
 // kind is a kind of object that get shows.
@@ -52,16 +74,26 @@ type kind[T any] struct {
 func (k kind[T]) command() *cobra.Command {
 	var r remote
 	var f filters
+	var watched watchFlags
 	cmd := &cobra.Command{
 		Use: k.name + " [ID]", Aliases: []string{k.one}, Short: k.short,
 		Args: cobra.MaximumNArgs(1),
 		RunE: r.wrapErrors(func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error {
-			items, err := k.fetch(ctx, c, f, args)
-			if err != nil {
+			if err := f.check(cmd); err != nil {
 				return err
 			}
 			if k.other != nil {
 				k.header, k.row = k.other(f)
+			}
+			if err := watched.check(cmd); err != nil {
+				return err
+			}
+			if watched.on {
+				return k.watch(ctx, c, watched.printer(&r, cmd.OutOrStdout()), f, args)
+			}
+			items, err := k.fetch(ctx, c, f, args)
+			if err != nil {
+				return err
 			}
 			var shown any = items
 			if len(args) == 1 && len(items) == 1 {
@@ -80,7 +112,9 @@ func (k kind[T]) command() *cobra.Command {
 	if k.flags != nil {
 		k.flags(cmd, &f)
 	}
-	r.flags(cmd)
+	watched.flags(cmd)
+	r.nameFlags(cmd)
+	r.completeFilters(cmd)
 	return cmd
 }
 
@@ -109,7 +143,7 @@ func newGetCmd() *cobra.Command {
 	return newGroupCmd("get", "Show workloads, pools, containers, claims, hook runs, deliveries, waits or events",
 		kind[client.Workload]{
 			name: "workloads", one: "workload", short: "Show workloads",
-			header: "ID REVISION MIN_IDLE MAX_SIZE IMAGE UPDATED",
+			header: "ID STATE REVISION MIN_IDLE MAX_SIZE IMAGE UPDATED",
 			list:   unfiltered((*client.Client).Workloads), get: getOne((*client.Client).Workload), ids: workloadIDs, row: workloadRow,
 		}.command(),
 		kind[client.Pool]{
@@ -122,10 +156,10 @@ func newGetCmd() *cobra.Command {
 			header: "ID WORKLOAD STATE HEALTH TENANT CLAIM CREATED REASON",
 			flags: func(cmd *cobra.Command, f *filters) {
 				f.flags(cmd, "workload", "tenant")
-				f.listFlags(cmd, "creating, idle, claimed, destroying, destroyed")
+				f.listFlags(cmd, containerStates)
 			},
 			list: func(ctx context.Context, c *client.Client, f filters) ([]client.Container, error) {
-				return c.Containers(ctx, client.ContainerFilter{Workload: f.workload, Tenant: f.tenant, States: typedAs[client.ContainerState](f.states), Limit: f.limit})
+				return c.Containers(ctx, client.ContainerFilter{Workload: f.workload, Tenant: f.tenant, States: typedAs[client.ContainerState](f.states), Limit: f.limit, Newest: f.newest})
 			},
 			get: getOne((*client.Client).Container), ids: containerIDs, row: containerRow,
 		}.command(),
@@ -137,7 +171,7 @@ func newGetCmd() *cobra.Command {
 				cmd.Flags().BoolVar(&f.wide, "wide", false, "with the end of the lifetime, the labels and the parameters")
 				labelFlag(cmd, &f.labels, "only those with this label")
 				f.flags(cmd, "workload", "tenant", "container")
-				f.listFlags(cmd, "pending, active, releasing, release_failed, released, failed")
+				f.listFlags(cmd, claimStates)
 			},
 			list: func(ctx context.Context, c *client.Client, f filters) ([]client.Claim, error) {
 				if f.failed {
@@ -148,7 +182,7 @@ func newGetCmd() *cobra.Command {
 					return nil, err
 				}
 				return c.Claims(ctx, client.ClaimFilter{
-					Workload: f.workload, Tenant: f.tenant, Container: f.container, States: typedAs[client.ClaimState](f.states), Limit: f.limit, Labels: labels,
+					Workload: f.workload, Tenant: f.tenant, Container: f.container, States: typedAs[client.ClaimState](f.states), Limit: f.limit, Newest: f.newest, Labels: labels,
 				})
 			},
 			get: getOne((*client.Client).GetClaim), ids: claimIDs,
@@ -158,13 +192,14 @@ func newGetCmd() *cobra.Command {
 			header: "RUN ATTEMPT POINT HOOK STATE EXIT MS WORKLOAD TENANT STARTED",
 			flags: func(cmd *cobra.Command, f *filters) {
 				f.flags(cmd, "workload", "tenant", "container", "claim", "point")
-				f.listFlags(cmd, "running, succeeded, failed, timed_out, ...")
+				cmd.Flags().StringVar(&f.since, "since", "", "only attempts that have started since a time (RFC 3339) or a duration ago, such as 10m or 1d")
+				f.listFlags(cmd, runStates)
 			},
 			list: func(ctx context.Context, c *client.Client, f filters) ([]client.Run, error) {
 				return c.Runs(ctx, client.RunFilter{
 					Workload: f.workload, Tenant: f.tenant, Container: f.container, Claim: f.claim,
-					Point: client.Point(f.point), States: typedAs[client.RunState](f.states), Limit: f.limit,
-					NoOutput: true,
+					Point: client.Point(f.point), States: typedAs[client.RunState](f.states), Limit: f.limit, Newest: f.newest,
+					Since: f.since, NoOutput: true,
 				})
 			},
 			get: func(ctx context.Context, c *client.Client, id string) ([]client.Run, error) { return c.Run(ctx, id) },
@@ -188,7 +223,18 @@ func typedAs[S ~string](words []string) []S {
 }
 
 func workloadRow(w client.Workload) []string {
-	return []string{w.ID, w.Revision, strconv.Itoa(w.Pool.MinIdle), strconv.Itoa(w.Pool.MaxSize), w.Image, timestamp(w.UpdatedAt)}
+	return []string{w.ID, workloadState(w), w.Revision, strconv.Itoa(w.Pool.MinIdle), strconv.Itoa(w.Pool.MaxSize), w.Image, timestamp(w.UpdatedAt)}
+}
+
+// workloadState returns whether containers of a workload can be claimed.
+func workloadState(w client.Workload) string {
+	switch {
+	case w.Deleting:
+		return "deleting"
+	case w.Draining:
+		return "draining"
+	}
+	return "applied"
 }
 
 func poolRow(s client.Pool) []string {
@@ -209,9 +255,9 @@ func claimColumns(f filters) (string, func(client.Claim) []string) {
 		return "ID WORKLOAD TENANT STATE CONTAINER FAILURES CAUSE RETRY_AT REASON", failedClaimRow
 	}
 	if f.wide {
-		return "ID WORKLOAD TENANT STATE SOURCE CONTAINER CREATED EXPIRES LABELS PARAMETERS REASON", wideClaimRow
+		return "ID WORKLOAD TENANT STATE HEALTH SOURCE CONTAINER CREATED EXPIRES LABELS PARAMETERS REASON", wideClaimRow
 	}
-	return "ID WORKLOAD TENANT STATE SOURCE CONTAINER CREATED ACTIVITY REASON", claimRow
+	return "ID WORKLOAD TENANT STATE HEALTH SOURCE CONTAINER CREATED ACTIVITY REASON", claimRow
 }
 
 func failedClaimRow(c client.Claim) []string {
@@ -223,7 +269,15 @@ func failedClaimRow(c client.Claim) []string {
 }
 
 func claimRow(c client.Claim) []string {
-	return []string{c.ID, c.Workload, c.Tenant, string(c.State), string(c.Source), c.Container, timestamp(c.CreatedAt), activityOf(c.Activity, c.ActivityTool), oneLine(c.Reason)}
+	return []string{c.ID, c.Workload, c.Tenant, string(c.State), healthOf(c), string(c.Source), c.Container, timestamp(c.CreatedAt), activityOf(c.Activity, c.ActivityTool), oneLine(c.Reason)}
+}
+
+// healthOf returns the health of the container of a claim that has one.
+func healthOf(c client.Claim) string {
+	if c.ReleasedAt != nil {
+		return "" // it says nothing of the claim
+	}
+	return c.Health
 }
 
 func runRow(r client.Run) []string {

@@ -68,6 +68,9 @@ func (o *offlineStore) bootstrap(ctx context.Context, name string) (made client.
 		return made, err
 	}
 	k, secret, err := credentials.Bootstrap(ctx, name)
+	if errors.Is(err, credential.ErrExists) {
+		return made, fmt.Errorf("%w, also if it is revoked: give another NAME", err)
+	}
 	if err != nil {
 		return made, err
 	}

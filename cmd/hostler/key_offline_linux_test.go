@@ -38,6 +38,25 @@ func TestBootstrapOffline(t *testing.T) {
 	require.NoError(t, db.Close())
 }
 
+// A revoked key keeps its name: the next first key needs another one.
+func TestBootstrapAfterRevocation(t *testing.T) {
+	data := t.TempDir()
+	code, _, errOut := hostler(t, "", "key", "bootstrap", "--data", data)
+	require.Equal(t, exitOK, code, errOut)
+	db, err := store.Open(t.Context(), filepath.Join(data, "hostler.db"))
+	require.NoError(t, err)
+	s := &server{db: db, log: slog.New(slog.DiscardHandler)}
+	require.NoError(t, s.loadCredentials(t.Context(), serveConfig{}, []byte("secret")))
+	_, err = s.credentials.RevokeKey(t.Context(), "operator")
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+	code, _, errOut = hostler(t, "", "key", "bootstrap", "--data", data)
+	require.Equal(t, exitFailure, code)
+	require.Contains(t, errOut, "give another NAME")
+	code, _, errOut = hostler(t, "", "key", "bootstrap", "operator2", "--data", data)
+	require.Equal(t, exitOK, code, errOut)
+}
+
 // Without a credential a server listens on loopback addresses only.
 func TestOpenServerIsOnLoopback(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)

@@ -101,7 +101,7 @@ func TestCredentialCommandErrors(t *testing.T) {
 		{args: "binding apply -f -", stdin: "- {name: a, rol: viewer}", code: exitFailure, want: "rol"},
 		{args: "binding delete x", code: exitNotFound, want: "hostler binding list"},
 		{args: "can-i fly claim", code: exitFailure, want: "query.verb"},
-		{args: "can-i list", code: exitUsage, want: "accepts 2 arg"},
+		{args: "can-i list", code: exitUsage, want: "name the THING"},
 	} {
 		t.Run(test.args+" "+test.want, func(t *testing.T) {
 			b := serveTestBackend(t)

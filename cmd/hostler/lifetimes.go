@@ -30,7 +30,7 @@ func (f *claimFlags) flags(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.parameterFiles, "param-file", nil, "a parameter as NAME=FILE, for secrets: its value is the content of the file without its last line break")
 	cmd.Flags().StringArrayVar(&f.environment, "env", nil, "a variable of the main process as NAME=VALUE; repeated for several")
 	cmd.Flags().StringVar(&f.environmentFile, "env-file", "", "a file with such variables, one on each line; lines that begin with # are ignored")
-	cmd.Flags().DurationVar(&f.expiresIn, "expires-in", 0, "how long the claim lasts, whatever its use: 1s to 720h (default until it is released)")
+	cmd.Flags().Var(durationFlag{&f.expiresIn}, "expires-in", "how long the claim lasts, whatever its use: 1s to 720h (default until it is released)")
 }
 
 // labelFlag adds the flag of labels.
@@ -137,9 +137,41 @@ func wideClaimRow(c client.Claim) []string {
 		expires = timestamp(*c.ExpiresAt)
 	}
 	return []string{
-		c.ID, c.Workload, c.Tenant, string(c.State), string(c.Source), c.Container, timestamp(c.CreatedAt), expires,
+		c.ID, c.Workload, c.Tenant, string(c.State), healthOf(c), string(c.Source), c.Container, timestamp(c.CreatedAt), expires,
 		oneLine(joinedPairs(c.Labels)), oneLine(joinedPairs(c.Parameters)), oneLine(c.Reason),
 	}
+}
+
+func newTouchCmd() *cobra.Command {
+	var r remote
+	cmd := &cobra.Command{
+		Use:   "touch CLAIM",
+		Short: "Record that a claim is in use",
+		Long: `Record that a claim is in use, for workloads with a claim_idle_ttl: it is released
+when it was not touched for that long. A claim that has ended is an error.`,
+		Example: "  hostler touch 0198c1f0-7d3e-7aaa-8a4b-3f6c6a1d2e5f",
+		Args:    cobra.ExactArgs(1),
+		RunE: r.wrapErrors(func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error {
+			got, err := c.Touch(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			if got.ReleasedAt != nil {
+				return &exitError{exitFailure, fmt.Errorf("claim %s is %s; claim again", got.ID, got.State)}
+			}
+			return r.printResult(cmd.OutOrStdout(), got, func(w io.Writer) error {
+				until := "its workload has no claim_idle_ttl"
+				if got.IdleExpiresAt != nil {
+					until = "idle until " + timestamp(*got.IdleExpiresAt)
+				}
+				_, err := fmt.Fprintf(w, "claim %s touched: %s\n", got.ID, until)
+				return err
+			})
+		}),
+		ValidArgsFunction: r.complete(claimIDs),
+	}
+	r.flags(cmd)
+	return cmd
 }
 
 func newExtendCmd() *cobra.Command {
@@ -152,9 +184,9 @@ Each call moves it again.`,
 		Example: "  hostler extend 0198c1f0-7d3e-7aaa-8a4b-3f6c6a1d2e5f 30m",
 		Args:    cobra.ExactArgs(2),
 		RunE: r.wrapErrors(func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error {
-			by, err := time.ParseDuration(args[1])
+			by, err := parseDuration(args[1])
 			if err != nil {
-				return usagef(cmd, "%q is not a duration like 30m", args[1])
+				return usagef(cmd, "%v", err)
 			}
 			got, err := c.Extend(ctx, args[0], by)
 			if err != nil {

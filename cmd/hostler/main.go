@@ -28,5 +28,6 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errOut)
-	return reportError(errOut, root.ExecuteContext(ctx))
+	cmd, err := root.ExecuteContextC(ctx)
+	return reportProblem(errOut, err, errorFormat(cmd, args))
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/delivery"
 	"github.com/hostler/hostler/hooks"
-	"github.com/hostler/hostler/memory"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/wait"
@@ -27,7 +26,7 @@ import (
 // do not know of it. Labels are workloads, points and outcomes, never a tenant
 // or an id.
 type metrics struct {
-	registry         *prometheus.Registry
+	registry         *registry
 	claims           *prometheus.HistogramVec
 	releases         *prometheus.HistogramVec
 	runs             *prometheus.HistogramVec
@@ -47,19 +46,12 @@ type metrics struct {
 // with the maximum timeout.
 var latencies = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 600}
 
-// containerCounter is the part of the store that a scrape reads.
-type containerCounter interface {
-	CountContainers(ctx context.Context) (map[string]map[pool.State]int, error)
-	DeliveryStatus(ctx context.Context) (delivery.Status, error)
-	MemoryUsage(ctx context.Context) (map[memory.Level]memory.Usage, error)
-}
-
-func newMetrics(db containerCounter) *metrics {
+func newMetrics() *metrics {
 	histogram := func(name, help string, labels ...string) *prometheus.HistogramVec {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: latencies}, labels)
 	}
 	m := &metrics{
-		registry: prometheus.NewRegistry(),
+		registry: newRegistry(),
 		refusals: newQuotaCounter(),
 		claims:   histogram("hostler_claim_duration_seconds", "Time from the request of a claim to its response.", "workload", "outcome"),
 		releases: histogram("hostler_release_duration_seconds", "Time from the request of a release to its response.", "workload", "outcome"),
@@ -97,7 +89,8 @@ func newMetrics(db containerCounter) *metrics {
 	}
 	m.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		m.claims, m.releases, m.runs, m.states, m.leaked, m.cut, m.inflight, m.ended, m.published, m.waits, m.late, m.refusals, containerGauge{db}, deliveryGauges{db}, memoryGauges{db},
+		m.claims, m.releases, m.runs, m.states, m.leaked, m.cut, m.inflight, m.ended, m.published, m.waits, m.late, m.refusals,
+		newBuildInfo(),
 	)
 	return m
 }
@@ -105,98 +98,6 @@ func newMetrics(db containerCounter) *metrics {
 // handler returns the handler that serves the metrics.
 func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
-}
-
-// containerGauge counts the containers in the database at each scrape.
-type containerGauge struct{ db containerCounter }
-
-var containersDesc = prometheus.NewDesc("hostler_containers", "Containers by state.", []string{"workload", "state"}, nil)
-
-// Describe implements prometheus.Collector.
-func (g containerGauge) Describe(ch chan<- *prometheus.Desc) { ch <- containersDesc }
-
-// Collect implements prometheus.Collector.
-func (g containerGauge) Collect(ch chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	counts, err := g.db.CountContainers(ctx)
-	if err != nil {
-		ch <- prometheus.NewInvalidMetric(containersDesc, err)
-		return
-	}
-	for workload, byState := range counts {
-		for state, n := range byState {
-			ch <- prometheus.MustNewConstMetric(containersDesc, prometheus.GaugeValue, float64(n), workload, string(state))
-		}
-	}
-}
-
-// deliveryGauges reads the state of the deliveries in the database at each
-// scrape.
-type deliveryGauges struct{ db containerCounter }
-
-var (
-	deliveriesDesc = prometheus.NewDesc("hostler_deliveries", "Deliveries to event hooks that have not ended, by state.", []string{"state"}, nil)
-	behindDesc     = prometheus.NewDesc("hostler_delivery_events_behind", "Events for which deliveries are still to be added.", nil, nil)
-	lagDesc        = prometheus.NewDesc("hostler_delivery_lag_seconds", "Age of the oldest event that is still to be delivered.", nil, nil)
-)
-
-// Describe implements prometheus.Collector.
-func (deliveryGauges) Describe(ch chan<- *prometheus.Desc) {
-	ch <- deliveriesDesc
-	ch <- behindDesc
-	ch <- lagDesc
-}
-
-// Collect implements prometheus.Collector.
-func (g deliveryGauges) Collect(ch chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	s, err := g.db.DeliveryStatus(ctx)
-	if err != nil {
-		ch <- prometheus.NewInvalidMetric(deliveriesDesc, err)
-		return
-	}
-	for _, state := range delivery.States() {
-		if state.IsLive() {
-			ch <- prometheus.MustNewConstMetric(deliveriesDesc, prometheus.GaugeValue, float64(s.Live[state]), string(state))
-		}
-	}
-	lag := 0.0
-	if !s.Oldest.IsZero() {
-		lag = max(0, time.Since(s.Oldest).Seconds())
-	}
-	ch <- prometheus.MustNewConstMetric(behindDesc, prometheus.GaugeValue, float64(s.Behind))
-	ch <- prometheus.MustNewConstMetric(lagDesc, prometheus.GaugeValue, lag)
-}
-
-// memoryGauges reads what memory holds at each scrape.
-type memoryGauges struct{ db containerCounter }
-
-var (
-	memoryKeysDesc  = prometheus.NewDesc("hostler_memory_keys", "Keys in the memory of claims, tenants and workloads, by level.", []string{"level"}, nil)
-	memoryBytesDesc = prometheus.NewDesc("hostler_memory_bytes", "Bytes of keys and values in memory, by level.", []string{"level"}, nil)
-)
-
-// Describe implements prometheus.Collector.
-func (memoryGauges) Describe(ch chan<- *prometheus.Desc) {
-	ch <- memoryKeysDesc
-	ch <- memoryBytesDesc
-}
-
-// Collect implements prometheus.Collector.
-func (g memoryGauges) Collect(ch chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	usage, err := g.db.MemoryUsage(ctx)
-	if err != nil {
-		ch <- prometheus.NewInvalidMetric(memoryKeysDesc, err)
-		return
-	}
-	for _, level := range memory.Levels() {
-		ch <- prometheus.MustNewConstMetric(memoryKeysDesc, prometheus.GaugeValue, float64(usage[level].Keys), string(level))
-		ch <- prometheus.MustNewConstMetric(memoryBytesDesc, prometheus.GaugeValue, float64(usage[level].Bytes), string(level))
-	}
 }
 
 // countPublished counts an event of a tenant's program.
@@ -356,6 +257,8 @@ func logRun(ctx context.Context, log *slog.Logger, r hooks.Run) {
 type countedClaims struct {
 	*claim.Service
 	m *metrics
+	// workload returns ErrWorkloadNotFound if there is none.
+	workload func(context.Context, string) (pool.Record, error)
 }
 
 func (c countedClaims) Claim(ctx context.Context, r claim.Request) (claim.Claim, bool, error) {
@@ -368,7 +271,7 @@ func (c countedClaims) Claim(ctx context.Context, r claim.Request) (claim.Claim,
 		outcome = "quota"
 	case isUnavailable:
 		outcome = string(unavailable.Reason)
-	case errors.Is(err, pool.ErrWorkloadNotFound), errors.Is(err, claim.ErrInvalidTenant):
+	case errors.Is(err, pool.ErrWorkloadNotFound), errors.Is(err, claim.ErrInvalidTenant), err != nil && !c.isWorkload(ctx, r.Workload):
 		return k, created, err // a label must not have a value that the caller chose
 	case err != nil:
 		outcome = "failed"
@@ -378,6 +281,18 @@ func (c countedClaims) Claim(ctx context.Context, r claim.Request) (claim.Claim,
 	c.m.claims.WithLabelValues(r.Workload, outcome).Observe(time.Since(begin).Seconds())
 	return k, created, err
 }
+
+// isWorkload reports whether there is such a workload. A request can fail, or be
+// canceled, before its workload is looked up.
+func (c countedClaims) isWorkload(ctx context.Context, id string) bool {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTimeout)
+	defer cancel()
+	_, err := c.workload(ctx, id)
+	return err == nil
+}
+
+// lookupTimeout bounds the lookup of a workload for a metric.
+const lookupTimeout = time.Second
 
 // countedReleases times the releases of a service.
 type countedReleases struct {

@@ -11,7 +11,7 @@ import (
 )
 
 func TestTransferMetrics(t *testing.T) {
-	m := newMetrics(emptyStore{})
+	m := newMetrics()
 	count := m.newTransferCounter()
 	count("web", "upload", snapshot.Transfer{Files: 10, Bytes: 100, MovedFiles: 3, MovedBytes: 30, Sent: 20, Duration: time.Second}, nil)
 	count("web", "upload", snapshot.Transfer{Files: 10, Bytes: 100, Unchanged: true}, nil)

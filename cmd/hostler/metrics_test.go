@@ -15,33 +15,8 @@ import (
 
 	"github.com/hostler/hostler/delivery"
 	"github.com/hostler/hostler/hooks"
-	"github.com/hostler/hostler/memory"
-	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/runtime"
 )
-
-// emptyStore has no containers and no deliveries.
-type emptyStore struct{}
-
-func (emptyStore) CountContainers(context.Context) (map[string]map[pool.State]int, error) {
-	return nil, nil
-}
-func (emptyStore) DeliveryStatus(context.Context) (delivery.Status, error) {
-	return delivery.Status{}, nil
-}
-
-// MemoryUsage returns that of the tenants.
-func (emptyStore) MemoryUsage(context.Context) (map[memory.Level]memory.Usage, error) {
-	return map[memory.Level]memory.Usage{memory.Tenant: {Scopes: 1, Keys: 2, Bytes: 30}}, nil
-}
-
-// What memory holds is shown by level, never by tenant.
-func TestMemoryIsMeasured(t *testing.T) {
-	text := scrape(t, newMetrics(emptyStore{}))
-	require.Contains(t, text, `hostler_memory_keys{level="tenant"} 2`)
-	require.Contains(t, text, `hostler_memory_bytes{level="tenant"} 30`)
-	require.Contains(t, text, `hostler_memory_keys{level="workload"} 0`)
-}
 
 // recording is a recorder whose RunEnded returns err.
 type recording struct {
@@ -72,7 +47,7 @@ func (a attemptStore) RunEnded(context.Context, hooks.Run) error { return a.err 
 // Tests of hooks are neither counted nor logged: their failures alarm no one.
 func TestTestsAreNotCounted(t *testing.T) {
 	var out bytes.Buffer
-	m := newMetrics(emptyStore{})
+	m := newMetrics()
 	s := m.deliveries(attemptStore{}, slog.New(slog.NewJSONHandler(&out, nil)))
 	run := hooks.Run{ID: "r", Attempt: 1, Point: hooks.PostClaim, Hook: "migrate", Kind: hooks.KindCommand, Workload: "web", State: hooks.Failed}.AsTest()
 	_, err := s.StartTest(t.Context(), run)
@@ -86,7 +61,7 @@ func TestTestsAreNotCounted(t *testing.T) {
 // with the type of their event.
 func TestAttemptsOfDeliveriesAreCounted(t *testing.T) {
 	var out bytes.Buffer
-	m := newMetrics(emptyStore{})
+	m := newMetrics()
 	log := slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	s := m.deliveries(attemptStore{}, log)
 	refusing := m.deliveries(attemptStore{err: delivery.ErrConflict}, log)
@@ -131,7 +106,7 @@ func scrape(t *testing.T, m *metrics) string {
 func TestRunsAreCountedAndLogged(t *testing.T) {
 	var out bytes.Buffer
 	log := newLogger(&out, serveConfig{logLevel: "debug", logFormat: "json"})
-	m, code := newMetrics(emptyStore{}), 3
+	m, code := newMetrics(), 3
 	failed := hooks.Run{
 		ID: "r", Attempt: 2, Point: hooks.PostClaim, Hook: "migrate", Kind: hooks.KindCommand, Workload: "web", Container: "k", Claim: "c",
 		State: hooks.Failed, Duration: 12.5, Detail: hooks.Detail{ExitCode: &code}, Stderr: runtime.Output{Head: "no table", Total: 8},
@@ -186,7 +161,7 @@ func TestRunsAreLogged(t *testing.T) {
 	}
 	for level, want := range map[string]int{"debug": 2, "info": 1} {
 		var out bytes.Buffer
-		m := newMetrics(emptyStore{})
+		m := newMetrics()
 		rec := m.recorder(recording{}, newLogger(&out, serveConfig{logLevel: level, logFormat: "json"}))
 		require.NoError(t, rec.RunEnded(t.Context(), r))
 		require.Contains(t, out.String(), `"level":"ERROR","msg":"hook failed","hook":"resume","point":"wait_signal"`)

@@ -50,11 +50,6 @@ func redactParameters(r runner.Result, values []string) runner.Result {
 	}
 	own := new(request.Redactor)
 	own.Add(values...)
-	for _, o := range []*runtime.Output{&r.Stdout, &r.Stderr} {
-		if o.Truncated {
-			o.Head = own.RedactCut(o.Head)
-		}
-	}
 	r = redactedExecutor{redactor: own}.redact(r)
 	r.Detail.Response = own.Redact(r.Detail.Response)
 	for name, value := range r.Captured {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -27,7 +28,41 @@ func (r *remote) printResult(w io.Writer, v any, table func(io.Writer) error) er
 	case "yaml":
 		return errors.Join(printYAML(safe, v), safe.Close())
 	}
+	if r.output == "name" {
+		return printNames(w, v)
+	}
 	return table(w)
+}
+
+// printNames writes the id of an object, or those of a list, each on a line.
+func printNames(w io.Writer, v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("print the response: %w", err)
+	}
+	type object struct {
+		ID       string `json:"id"`
+		Workload string `json:"workload"` // whose pool it is
+	}
+	var all []object
+	if text[0] != '[' {
+		text = slices.Concat([]byte{'['}, text, []byte{']'})
+	}
+	if err := json.Unmarshal(text, &all); err != nil {
+		return fmt.Errorf("print the response: %w", err)
+	}
+	last := ""
+	for _, o := range all {
+		id := firstOf(o.ID, o.Workload)
+		if id == last { // attempts of one hook run
+			continue
+		}
+		last = id
+		if _, err := fmt.Fprintln(w, sanitize(id)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // printYAML writes v with the names and in the order of its JSON.
@@ -82,13 +117,17 @@ func yamlNode(d *json.Decoder) (*yaml.Node, error) {
 	return &yaml.Node{Kind: yaml.ScalarNode, Value: fmt.Sprint(token)}, nil // a number, true or false
 }
 
-// writeTable writes rows below a header, in columns.
+// writeTable writes rows below a header, in columns. On a terminal, long texts are
+// cut; ids and other words are not.
 func writeTable(w io.Writer, header string, rows [][]string) error {
 	t := tabwriter.NewWriter(w, 0, 8, 3, ' ', 0)
 	fmt.Fprintln(t, strings.Join(strings.Fields(header), "\t"))
 	for _, row := range rows {
 		for i, cell := range row {
 			row[i] = sanitize(cell)
+			if strings.Contains(cell, " ") {
+				row[i] = fitted(w, row[i])
+			}
 			if cell == "" {
 				row[i] = "-"
 			}
@@ -101,12 +140,22 @@ func writeTable(w io.Writer, header string, rows [][]string) error {
 // timestamp formats a time in the local time zone.
 func timestamp(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
 
-// oneLine returns a text as one line that fits into a table cell.
-func oneLine(s string) string {
-	const width = 80
-	line := []rune(sanitize(strings.Join(strings.Fields(s), " ")))
-	if len(line) > width {
-		return string(line[:width-1]) + "…"
+// oneLine returns a text as one line.
+func oneLine(s string) string { return sanitize(strings.Join(strings.Fields(s), " ")) }
+
+// fitted cuts a line that is long for a terminal. Files and pipes get all of it.
+func fitted(w io.Writer, line string) string {
+	if isTerminal(w) {
+		return shortened(line)
 	}
-	return string(line)
+	return line
+}
+
+// shortened cuts a long line.
+func shortened(line string) string {
+	const width = 80
+	if runes := []rune(line); len(runes) > width {
+		return string(runes[:width-1]) + "…"
+	}
+	return line
 }

@@ -49,9 +49,12 @@ func (x redactedExecutor) WaitResult(ctx context.Context, a runner.Attempt) runn
 
 func (x redactedExecutor) redact(r runner.Result) runner.Result {
 	for _, o := range []*runtime.Output{&r.Stdout, &r.Stderr} {
+		if o.Truncated {
+			o.Head, o.Tail = x.redactor.RedactEnds(o.Head, o.Tail)
+			continue
+		}
 		whole := x.redactor.Redact(o.Head + o.Tail)
-		o.Head, o.Tail = x.redactor.Redact(o.Head), x.redactor.Redact(o.Tail)
-		if whole != o.Head+o.Tail && !o.Truncated {
+		if o.Head, o.Tail = x.redactor.Redact(o.Head), x.redactor.Redact(o.Tail); whole != o.Head+o.Tail {
 			o.Head, o.Tail = whole, "" // a secret was in both
 		}
 	}

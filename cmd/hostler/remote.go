@@ -22,6 +22,7 @@ type remote struct {
 	clientCert string
 	clientKey  string
 	output     string
+	named      bool // -o name is an output format
 }
 
 // flags adds the flags that all client commands share.
@@ -40,7 +41,25 @@ func (r *remote) flags(cmd *cobra.Command) {
 
 func (r *remote) outputFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&r.output, "output", "o", "table", "output format: table, json or yaml")
-	must(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp)))
+	must(cmd.RegisterFlagCompletionFunc("output", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return r.formats(), cobra.ShellCompDirectiveNoFileComp
+	}))
+}
+
+// nameFlags is flags for a command whose result has ids, which -o name prints.
+func (r *remote) nameFlags(cmd *cobra.Command) {
+	r.flags(cmd)
+	r.named = true
+	cmd.Flags().Lookup("output").Usage = "output format: table, json, yaml, or name for ids only"
+}
+
+// formats returns the output formats of the command.
+func (r *remote) formats() []string {
+	all := []string{"table", "json", "yaml"}
+	if r.named {
+		all = append(all, "name")
+	}
+	return all
 }
 
 // must panics on an error that only a mistake in this program can cause.
@@ -53,8 +72,8 @@ func must(err error) {
 // client returns the client of the server that the flags and the environment
 // name.
 func (r *remote) client(cmd *cobra.Command) (*client.Client, error) {
-	if !slices.Contains([]string{"", "table", "json", "yaml"}, r.output) {
-		return nil, usagef(cmd, "-o %q is not table, json or yaml", r.output)
+	if r.output != "" && !slices.Contains(r.formats(), r.output) {
+		return nil, usagef(cmd, "-o %q is not one of %s", r.output, strings.Join(r.formats(), ", "))
 	}
 	t, err := r.target(cmd)
 	if err != nil {
@@ -102,7 +121,10 @@ func (r *remote) wrapErrors(do func(ctx context.Context, cmd *cobra.Command, c *
 		if err != nil {
 			return err
 		}
-		return do(cmd.Context(), cmd, c, args)
+		if args, err = completeIDs(cmd.Context(), cmd, c, args); err != nil {
+			return err
+		}
+		return aboutWorkload(cmd, args, do(cmd.Context(), cmd, c, args))
 	}
 }
 

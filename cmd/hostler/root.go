@@ -13,22 +13,29 @@ func newRoot() *cobra.Command {
 runs the workload author's hooks in it at every point of its lifecycle, reclaims
 it at the release, and records every event.
 
+An id may be written as its beginning or its end, of at least 4 characters.
+
 ` + exitHelp,
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		DisableAutoGenTag: true,
-		Args:              cobra.NoArgs,
+		Version:           version(),
+		Args:              refuseArguments,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.SetVersionTemplate("hostler {{.Version}}\n")
 	root.AddCommand(
 		newValidateCmd(),
 		newSchemaCmd(),
 		newApplyCmd(),
+		newDiffCmd(),
 		newDeleteCmd(),
 		newGetCmd(),
+		newDescribeCmd(),
 		newClaimCmd(),
 		newReleaseCmd(),
 		newExtendCmd(),
+		newTouchCmd(),
 		newExecCmd(),
 		newKillCmd(),
 		newSyncCmd(),
@@ -71,11 +78,11 @@ it at the release, and records every event.
 // useUsageErrors turns errors in flags and arguments into usage errors, in every
 // command.
 func useUsageErrors(cmd *cobra.Command) {
-	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usagef(cmd, "%v", err) })
+	cmd.SetFlagErrorFunc(flagError)
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			if err := check(cmd, args); err != nil {
-				return usagef(cmd, "%v", err)
+				return argumentError(cmd, args, err)
 			}
 			return nil
 		}
@@ -88,7 +95,7 @@ func useUsageErrors(cmd *cobra.Command) {
 // newGroupCmd returns a command that only has subcommands.
 func newGroupCmd(use, short string, subs ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: use, Short: short, Args: cobra.NoArgs,
+		Use: use, Short: short, Args: refuseArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return usagef(cmd, "name a subcommand") },
 	}
 	cmd.AddCommand(subs...)

@@ -60,7 +60,7 @@ func TestOutputIsSanitized(t *testing.T) {
 	runs := []client.Run{{Hook: evil, Error: evil, Stdout: client.Output{Head: evil}, Stderr: client.Output{Head: evil}}}
 	for _, terminal := range []bool{true, false} {
 		var out, errOut bytes.Buffer
-		require.NoError(t, printOutput(sanitizeFor(&out, terminal), sanitizeFor(&errOut, terminal), runs))
+		require.NoError(t, printOutput(sanitizeFor(&out, terminal), sanitizeFor(&errOut, terminal), runs, 0))
 		require.Equal(t, terminal, !strings.Contains(out.String(), "\x1b"))
 		require.Equal(t, terminal, !strings.Contains(errOut.String(), "\x1b"))
 	}

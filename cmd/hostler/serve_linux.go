@@ -7,10 +7,12 @@ import (
 	"io"
 	stdlog "log"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
 	"os/signal"
-	"path/filepath"
+	"runtime/debug"
+	"slices"
 	"syscall"
 	"time"
 
@@ -21,12 +23,10 @@ import (
 
 	"github.com/hostler/hostler/api"
 	"github.com/hostler/hostler/hooks/request"
-	"github.com/hostler/hostler/internal/flow"
 	"github.com/hostler/hostler/membership"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/store"
-	"github.com/hostler/hostler/workload"
 )
 
 // Shutdown timeouts. Requests, releases and uploads in progress get drainTimeout
@@ -51,8 +51,10 @@ func newServeCmd() *cobra.Command {
 		Long: `Run the server: fill the pools, serve the API, follow the workload files.
 
 Every flag is also an environment variable (HOSTLER_LISTEN for --listen) and a
-key of the file given with --config. SIGTERM and SIGINT stop the server; its
-containers and claims are kept, and the next server resumes them.`,
+key of the file given with --config, where a list is a list of YAML or a text
+with commas. SIGTERM and SIGINT stop the server; its containers and claims are
+kept, and the next server resumes them. SIGHUP does nothing: files of keys,
+certificates and workloads are followed.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := c.checkArguments(); err != nil {
@@ -66,14 +68,22 @@ containers and claims are kept, and the next server resumes them.`,
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
+			// It reloads nothing: every file is followed. It is not ignored by the
+			// kernel, because the programs that this one starts would inherit that.
+			hangup := make(chan os.Signal, 1)
+			signal.Notify(hangup, syscall.SIGHUP)
+			defer signal.Stop(hangup)
 			c.redactor = new(request.Redactor)
 			log := newLogger(cmd.ErrOrStderr(), c)
 			stdlog.SetFlags(0)
 			stdlog.SetOutput(standardLog{log})
+			limitMemory(cgroup, debug.SetMemoryLimit)
 			return serve(ctx, c, log)
 		},
 	}
 	c.flags(cmd.Flags())
+	completeWords(cmd, "runtime", slices.Sorted(maps.Keys(backends))...)
+	completeWords(cmd, "log-level", "debug", "info", "warn", "error")
 	return cmd
 }
 
@@ -235,94 +245,31 @@ func (s *server) awaitStopped(g *errgroup.Group, stopping <-chan struct{}) error
 func (s *server) apiOptions(data string) api.Options {
 	return api.Options{
 		Workloads: s.pools, Pools: s.pools, Containers: s.pools,
-		Claimer: countedClaims{s.claims, s.metrics}, Releaser: countedReleases{s.releases, s.metrics},
+		Claimer: countedClaims{s.claims, s.metrics, s.db.Workload}, Releaser: countedReleases{s.releases, s.metrics},
 		Claims: s.db, State: sizedState{s.claims, s.db, s.log}, Quotas: s.quotas, Doctor: s.doctor(data), Events: s.db, Runs: s.db,
 		Deliveries: s.delivery, Publisher: s.publish, DryRuns: s.dryRuns, Memory: s.memory, Waits: s.waits,
 		Access: s.access, Files: s.access, Ports: s.access, PortDomain: s.ports, Denials: s.denials,
 		// A caller retries: another server answers, or this one after its restart.
 		StorageUnavailable: []error{store.ErrUnavailable, store.ErrLocked, store.ErrDiskFull, membership.ErrFenced, store.ErrClosed, errStopped},
 		Ready: func(ctx context.Context) error {
-			// The container does not exist, so the cost does not grow with the pools.
-			if _, err := s.rt.Status(ctx, uuid.Nil.String()); err != nil && !errors.Is(err, runtime.ErrNotFound) {
+			if err := s.askEngine(ctx); err != nil {
 				return err
 			}
 			_, err := s.db.LastSeq(ctx)
 			return err
 		},
-		Metrics: s.metrics.handler(), Auth: s.authenticator(), Keys: s.credentials, Bindings: s.credentials, Version: version(), Log: s.log,
+		LiveOutput: liveOutput{s.rt, s.db.Claim, s.requests.Redactor(), s.log}.add,
+		Metrics:    s.metrics.handler(), OnRequest: s.metrics.newRequestCounter(), OnFollower: s.metrics.newFollowerGauge(), Auth: s.authenticator(), Keys: s.credentials, Bindings: s.credentials, Version: version(), Log: s.log,
 	}
 }
 
-// followWorkloads loads the workload files of a directory and applies their
-// changes, until ctx ends. It retries after an error: a lost mount must neither
-// stop the server nor drain a pool. For the same reason a removed file does not
-// change its workload.
-func (s *server) followWorkloads(ctx context.Context, dir string) error {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return fmt.Errorf("find the directory of workloads: %w", err)
-	}
-	if _, err := os.ReadDir(dir); err != nil {
-		return fmt.Errorf("read the directory of workloads: %w", err)
-	}
-	for {
-		var watcher workload.Directory
-		err := watcher.Run(ctx, dir, func(ctx context.Context, c workload.Change) { s.applyChange(ctx, dir, c) })
-		if ctx.Err() != nil {
-			return nil
-		}
-		s.log.Error("watching the workload directory failed; retrying", "wait", retryDelay, "error", err)
-		if flow.Sleep(ctx, retryDelay) != nil {
-			return nil
-		}
-	}
-}
-
-// retryDelay is the time between attempts to follow or apply workload files.
-const retryDelay = 5 * time.Second
-
-// applyChange applies a change of a workload file. Validation errors are logged,
-// because only the author can fix them; other errors are retried.
-func (s *server) applyChange(ctx context.Context, dir string, c workload.Change) {
-	log := s.log.With("file", c.File)
-	if c.Err != nil {
-		log.Error("workload file not applied", "error", c.Err)
-		return
-	}
-	if c.Workload == nil {
-		log.Warn("workload file removed; its workload is kept until it is deleted", "workload", c.ID)
-		return
-	}
-	for {
-		err := s.applyFile(ctx, dir, c, log)
-		if _, invalid := errors.AsType[workload.ValidationErrors](err); err == nil || invalid || ctx.Err() != nil {
-			if err != nil {
-				log.Error("workload file not applied", "error", err)
-			}
-			return
-		}
-		log.Error("workload file not applied; retrying", "wait", retryDelay, "error", err)
-		if flow.Sleep(ctx, retryDelay) != nil {
-			return
-		}
-	}
-}
-
-// applyFile applies a file, unless it is applied already: a restart of the
-// server must not undo a drain.
-func (s *server) applyFile(ctx context.Context, dir string, c workload.Change, log *slog.Logger) error {
-	record, err := s.pools.Workload(ctx, c.Workload.ID)
-	if err == nil && record.Dir == dir && c.Workload.IsAppliedAs(record.Source) {
-		return nil
-	}
-	if err != nil && !errors.Is(err, pool.ErrWorkloadNotFound) {
+// askEngine returns why the engine is not available.
+func (s *server) askEngine(ctx context.Context) error {
+	// The container does not exist, so the cost does not grow with the pools.
+	if _, err := s.rt.Status(ctx, uuid.Nil.String()); err != nil && !errors.Is(err, runtime.ErrNotFound) {
 		return err
 	}
-	applied, err := s.pools.Apply(ctx, c.Workload.Source, c.File, dir)
-	if err == nil {
-		log.Info("workload applied", "workload", applied.Record.ID, "revision", applied.Record.Revision, "changed", applied.Changed)
-	}
-	return err
+	return nil
 }
 
 // The times between removals: of old records, and of what tenants' programs have

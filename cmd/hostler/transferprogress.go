@@ -13,9 +13,9 @@ import (
 	"github.com/hostler/hostler/client"
 )
 
-// startTransferProgress is startSpinner for a request in which the tenant's state
-// may be moved: it also shows how much of it was moved, from the events that the
-// filter matches. Without a terminal it requests none.
+// startTransferProgress is startSpinner for a request in which hooks run and the
+// tenant's state may be moved: it also shows which hook runs and how much was moved,
+// from the events that the filter matches. Without a terminal it requests none.
 func startTransferProgress(ctx context.Context, cmd *cobra.Command, c *client.Client, text string, filter client.EventFilter) (stop func()) {
 	w := cmd.ErrOrStderr()
 	if !hasColors(w) {
@@ -23,21 +23,21 @@ func startTransferProgress(ctx context.Context, cmd *cobra.Command, c *client.Cl
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var moved atomic.Pointer[string]
-	filter.Types = []client.EventType{client.EventSyncStarted, client.EventSyncProgressed}
+	filter.Types = []client.EventType{client.EventSyncStarted, client.EventSyncProgressed, client.EventHookStarted}
 	var ended sync.WaitGroup
 	// It ends with its context. What it returns does not matter: the request has
 	// its own answer.
 	ended.Go(func() {
 		_ = c.Follow(ctx, client.EventQuery{EventFilter: filter, Since: "0s"}, func(e client.FollowedEvent) error {
-			if text := transferText(e.Event); text != "" {
-				moved.Store(&text)
+			if step := stepText(text, e.Event); step != "" {
+				moved.Store(&step)
 			}
 			return nil
 		})
 	})
 	clear := startProgress(w, func() string {
 		if s := moved.Load(); s != nil {
-			return text + ", " + *s
+			return *s
 		}
 		return text
 	})
@@ -46,6 +46,17 @@ func startTransferProgress(ctx context.Context, cmd *cobra.Command, c *client.Cl
 		clear()
 		ended.Wait()
 	}
+}
+
+// stepText describes the step that an event begins, or returns "".
+func stepText(text string, e client.Event) string {
+	if e.Type == client.EventHookStarted {
+		return oneLine(e.Message) // it has the point and the name of the hook
+	}
+	if moved := transferText(e); moved != "" {
+		return text + ", " + moved
+	}
+	return ""
 }
 
 // transferText describes an event of a transfer in progress, or returns "".

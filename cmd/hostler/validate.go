@@ -26,7 +26,9 @@ func newValidateCmd() *cobra.Command {
 file:line:column: field: message (hint). "-" is the standard input, and a
 directory stands for its files *.yaml and *.yml. With --all it also stands for
 those of the directories below it, and for Markdown files with a front matter;
-without a FILE or DIR, --all checks the current directory. No server is needed.
+without a FILE or DIR, --all checks the current directory. It skips files that
+have none of the fields id, image and pool, such as compose files, and prints
+their names. No server is needed.
 
 The exit status is 1 when a file has errors or cannot be read, or when a
 directory has no files.
@@ -38,8 +40,11 @@ Commands and scripts of hooks are read as sh, bash or mksh reads them: a script
 that its shell does not accept is an error, and so is a forbidden command in a
 script that is the value of a point. Elsewhere that is a note.
 
-Notes about a valid file, such as what another format means differently, begin
-with "note:" after the position. With --strict they are errors too. --verbose
+Notes about a valid file begin with "note:" after the position: what another
+format means differently, durations without a unit, an image without a fixed tag,
+a workload without a health check, hooks at post_create of a pool that keeps no
+container idle. With --strict they are errors too. Workloads with the same id are
+errors. --verbose
 adds the result of each file, and how long the hooks of each point can take at
 most. The last line counts the files if there are several.`,
 		Example: "  hostler validate workload.yaml\n  hostler validate --all --ci",

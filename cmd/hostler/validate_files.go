@@ -21,8 +21,9 @@ type validation struct {
 	in                   io.Reader // what "-" stands for
 	all, verbose, strict bool
 
-	files  []*checkedFile
-	unread error // what was not read
+	files   []*checkedFile
+	skipped []string // files of other formats
+	unread  error    // what was not read
 }
 
 // checkedFile is a file, what is wrong with it and, if Parse accepts it, its
@@ -115,24 +116,17 @@ func (v *validation) namesOf(arg string) ([]string, fileReader, error) {
 			if e.IsDir() {
 				return fs.SkipDir
 			}
-		case e.Type()&^fs.ModeSymlink == 0 && isWorkloadFile(name):
-			names = append(names, name)
+		case e.Type()&^fs.ModeSymlink == 0:
+			switch v.judge(name) {
+			case isWorkload:
+				names = append(names, name)
+			case isOther:
+				v.skip(name)
+			}
 		}
 		return nil
 	})
 	return names, workload.ReadFile, err
-}
-
-// isWorkloadFile reports whether a file of a directory may describe a workload.
-func isWorkloadFile(name string) bool {
-	switch strings.ToLower(filepath.Ext(name)) {
-	case ".yaml", ".yml":
-		return true
-	case ".md", ".markdown":
-		source, err := workload.ReadFile(name)
-		return err != nil || strings.HasPrefix(string(source), "---\n")
-	}
-	return false
 }
 
 func (v *validation) checkFile(name string, read fileReader) *checkedFile {
@@ -149,7 +143,7 @@ func (v *validation) checkFile(name string, read fileReader) *checkedFile {
 	}
 	f.workload = w
 	f.checkSeeds()
-	for _, n := range w.Notes {
+	for _, n := range slices.Concat(w.Notes, w.Advice) {
 		f.add(isNote, workload.ValidationError(n))
 	}
 	f.lint()
@@ -186,7 +180,7 @@ func (f *checkedFile) checkSeeds() {
 	}
 }
 
-// checkIDs notes files whose workloads have the same id: a server applies only
+// checkIDs reports files whose workloads have the same id: a server applies at most
 // one of them.
 func (v *validation) checkIDs() {
 	first := map[string]*checkedFile{}
@@ -196,7 +190,7 @@ func (v *validation) checkIDs() {
 		case first[f.workload.ID] == nil:
 			first[f.workload.ID] = f
 		default:
-			f.addAt(isNote, "id", "is also that of "+first[f.workload.ID].name, "choose another id")
+			f.addAt(isError, "id", "is also that of "+first[f.workload.ID].name, "choose another id")
 		}
 	}
 }
@@ -319,6 +313,9 @@ func (v *validation) failed() bool {
 func (v *validation) lines() []string {
 	all := lines(v.findings())
 	invalid, errs, notes := 0, 0, 0
+	for _, name := range v.skipped {
+		all = append(all, name+": skipped: it has none of the fields id, image and pool of a workload")
+	}
 	for _, f := range v.files {
 		if v.verbose {
 			all = append(append(all, f.result()), f.worstCases()...)

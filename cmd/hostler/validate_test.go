@@ -24,11 +24,11 @@ func writeFiles(t *testing.T, files map[string]string) {
 func TestValidateDirectories(t *testing.T) {
 	files := map[string]string{
 		"a.yaml":         "id: a\nimage: x\nportz: [80]\n",
-		"b.yml":          "id: b\nimage: x\nhooks: {post_claim: 'exit 0'}\n",
+		"b.yml":          "id: b\nimage: x:1\nhooks: {post_claim: 'exit 0'}\nhealthcheck: {test: [NONE]}\n",
 		"notes.txt":      "no workload",
 		".hidden.yaml":   "no: workload\n",
-		"sub/c.yaml":     "id: c\nimage: x\nhooks: {post_claim: [{command: [x]}]}\n",
-		"sub/agent.md":   "---\nid: d\nimage: x\n---\nA text.\n",
+		"sub/c.yaml":     "id: c\nimage: x:1\nhooks: {post_claim: [{command: [x]}]}\nhealthcheck: {test: [NONE]}\n",
+		"sub/agent.md":   "---\nid: d\nimage: x:1\nhealthcheck: {test: [NONE]}\n---\nA text.\n",
 		"sub/README.md":  "A text.\n",
 		".git/e.yaml":    "no: workload\n",
 		"empty/file.txt": "",
@@ -72,6 +72,35 @@ func TestValidateDirectories(t *testing.T) {
 	}
 }
 
+// --all skips files of other formats, and prints which; a file that is an argument
+// is checked. A directory with no other files has no workload files.
+func TestValidateSkipsOtherFormats(t *testing.T) {
+	writeFiles(t, map[string]string{
+		"w.yaml":                "id: w\nimage: x:1\nhealthcheck: {test: [NONE]}\n",
+		"broken.yaml":           "id: b\nimage: [\n",
+		"deploy/compose.yaml":   "name: x\nservices:\n  web:\n    image: nginx\n",
+		"site/post.md":          "---\ntitle: x\n---\nText.\n",
+		"site/text.md":          "Text: an example\n\n```\nid: w\nimage: [\n```\n",
+		"only/compose/app.yaml": "services: {}\n",
+	})
+	const skipped = ": skipped: it has none of the fields id, image and pool of a workload"
+	code, out, errOut := hostler(t, "", "validate", "--all", "--ci", "w.yaml", "deploy", "site", ".")
+	require.Equal(t, exitFailure, code, errOut)
+	require.Contains(t, out, "broken.yaml:2:")
+	require.NotContains(t, out, "services: ")
+	for _, name := range []string{"deploy/compose.yaml", "site/post.md", "only/compose/app.yaml"} {
+		require.Equal(t, 1, strings.Count(out, name+skipped+"\n"), out)
+	}
+	require.NotContains(t, out, "text.md")
+
+	code, out, _ = hostler(t, "", "validate", "deploy/compose.yaml")
+	require.Equal(t, exitFailure, code)
+	require.Contains(t, out, "services: ")
+	code, out, _ = hostler(t, "", "validate", "--all", "only")
+	require.Equal(t, exitFailure, code)
+	require.Contains(t, out, "only: the directory has no workload files")
+}
+
 // Copied hooks are checked if the workload that has them is in one of the files,
 // in any order.
 func TestValidateCopiedHooks(t *testing.T) {
@@ -81,8 +110,8 @@ func TestValidateCopiedHooks(t *testing.T) {
 		"c.yaml":      "id: c\nimage: x\nhooks: {post_claim: [{command: [x]}]}\n",
 		"d.yaml":      "id: d\nimage: x\nenvironment: {HOST: 'https://a.example'}\nhooks: {post_claim: [{webhook: {url: '${HOST}/'}}]}\n",
 		"e.yaml":      "id: e\nimage: x\nhooks_from: d\n",
-		"loop/f.yaml": "id: f\nimage: x\nhooks_from: g\n",
-		"loop/g.yaml": "id: g\nimage: x\nhooks_from: f\n",
+		"loop/f.yaml": "id: f\nimage: x:1\nhooks_from: g\nhealthcheck: {test: [NONE]}\n",
+		"loop/g.yaml": "id: g\nimage: x:1\nhooks_from: f\nhealthcheck: {test: [NONE]}\n",
 		"same/a.yaml": "id: a\nimage: x\n",
 	})
 	code, out, _ := hostler(t, "", "validate", "--verbose", "a.yaml", "b.yaml", "c.yaml")
@@ -102,8 +131,8 @@ func TestValidateCopiedHooks(t *testing.T) {
 	require.Contains(t, out, "2 files, 1 invalid: 1 error, 0 notes")
 
 	code, out, _ = hostler(t, "", "validate", "a.yaml", "same")
-	require.Equal(t, exitOK, code)
-	require.Contains(t, out, "same/a.yaml:1:5: note: id: is also that of a.yaml")
+	require.Equal(t, exitFailure, code)
+	require.Contains(t, out, "same/a.yaml:1:5: id: is also that of a.yaml")
 }
 
 // Commands and scripts are judged by validate. The server accepts them, and

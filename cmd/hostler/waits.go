@@ -122,7 +122,7 @@ func waitKind() kind[client.Wait] {
 		header: "ID CLAIM TENANT TYPE NAME STATE ROUND DEADLINE REASON",
 		flags: func(cmd *cobra.Command, f *filters) {
 			f.flags(cmd, "workload", "tenant", "claim")
-			f.listFlags(cmd, "starting, waiting, signalling, timing_out, signalled, timed_out, aborted, cancelled")
+			f.listFlags(cmd, waitStates)
 		},
 		list: listWaits,
 		get: func(ctx context.Context, c *client.Client, id string) ([]client.Wait, error) {
@@ -139,11 +139,11 @@ func listWaits(ctx context.Context, c *client.Client, f filters) ([]client.Wait,
 	if len(states) == 0 {
 		states = []client.WaitState{client.WaitStarting, client.WaitWaiting, client.WaitSignalling, client.WaitTimingOut}
 	}
-	return c.Waits(ctx, client.WaitFilter{Workload: f.workload, Claim: f.claim, Tenant: f.tenant, States: states, Limit: f.limit})
+	return c.Waits(ctx, client.WaitFilter{Workload: f.workload, Claim: f.claim, Tenant: f.tenant, States: states, Limit: f.limit, Newest: f.newest})
 }
 
 func waitIDs(ctx context.Context, c *client.Client) ([]string, error) {
-	items, err := listWaits(ctx, c, filters{limit: maxCompletions})
+	items, err := listWaits(ctx, c, filters{limit: maxCompletions, newest: true})
 	return idsOf(items, func(w client.Wait) string { return w.ID }), err
 }
 

@@ -123,6 +123,7 @@ func wireServices(ctx context.Context, c serveConfig, log *slog.Logger) (*server
 	if err != nil {
 		return nil, identity{}, errors.Join(err, db.Close())
 	}
+	rt = observedRuntime(rt, c.beforeDestroy)
 	db.SetProtocols(rt.Protocols())
 	quotas, err := c.quotaDefaults()
 	if err != nil {
@@ -134,7 +135,7 @@ func wireServices(ctx context.Context, c serveConfig, log *slog.Logger) (*server
 		return nil, identity{}, errors.Join(err, rt.Close(), db.Close())
 	}
 	sinks := snapshot.NewSinks(c.pathPolicy(db.IsShared()), cloud.Open)
-	sinks.Keys = stateKeys
+	sinks.Keys, sinks.OwnDirectory = stateKeys, c.ownState
 	if !db.IsShared() {
 		return assemble(db, rt, sinks, requests, seal.New(c.credentialsDir), c.maxWaitTimeout, log), id, nil
 	}
@@ -210,7 +211,7 @@ func executors(rt runtime.Runtime, requests *request.Executor, keys *seal.Keys, 
 // assemble builds the services on a database and a runtime.
 func assemble(db *store.DB, rt backend, sinks *snapshot.Sinks, requests *request.Executor, keys *seal.Keys, maxWait time.Duration, log *slog.Logger) *server {
 	s := &server{db: db, rt: rt, sinks: sinks, requests: requests, log: log}
-	s.metrics = newMetrics(db)
+	s.metrics = newMetrics()
 	s.denials = audit.NewRecorder(db, log)
 	s.quotas = quota.New(db, db.QuotaDefaults(), s.metrics.countRefusal)
 	actions := executors(rt, requests, keys, func(claim, container string) runtime.RequestHandler {
@@ -222,6 +223,7 @@ func assemble(db *store.DB, rt backend, sinks *snapshot.Sinks, requests *request
 		return err
 	}
 	s.pools = pool.New(db, rt, hookRunner, checkSink, log)
+	s.pools.Redact(requests.Redactor().Redact)
 	s.claims = claim.NewService(db, s.pools, rt, hookRunner, sinks, log)
 	s.releases = release.NewService(db, s.claims, s.pools, rt, hookRunner, log)
 	s.keeper = inside.NewKeeper(db, rt, log)
@@ -248,6 +250,7 @@ func assemble(db *store.DB, rt backend, sinks *snapshot.Sinks, requests *request
 	s.events = dispatch.New(db, log, s.pools.EventHandlers(), s.claims.EventHandlers(), s.releases.EventHandlers(), s.delivery.EventHandlers(),
 		s.keeper.EventHandlers(), s.publish.EventHandlers(), s.waits.EventHandlers())
 	s.schedule = schedule.New(db, s.claims, s.pools, rt, s.releases, log)
+	s.metrics.observe(s.observed())
 	return s
 }
 
@@ -337,12 +340,7 @@ func (s *server) runLeaderLoops(ctx context.Context, c serveConfig) error {
 	g.Go(func() error { return s.uses.RunSweep(ctx) })
 	g.Go(func() error { return s.keeper.RunAdoption(ctx) })
 	g.Go(func() error { return s.prune(ctx, c.retention) })
-	g.Go(func() error {
-		if c.workloads == "" {
-			return nil
-		}
-		return s.followWorkloads(ctx, c.workloads)
-	})
+	g.Go(func() error { return s.followWorkloads(ctx, c.workloads) })
 	return g.Wait()
 }
 

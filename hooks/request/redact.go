@@ -35,7 +35,10 @@ type Redactor struct {
 }
 
 // patternIndex has the patterns by their first byte.
-type patternIndex [256][]pattern
+type patternIndex struct {
+	byFirst [256][]pattern
+	live    liveIndex
+}
 
 // pattern is one form of a secret.
 type pattern struct {
@@ -45,13 +48,14 @@ type pattern struct {
 
 // Add adds secrets. Values that are shorter than MinSecret are ignored. What a
 // receiver may repeat of a secret is secret too: its form after a URL was
-// decoded, the parts of one that is a URL, and the private parts of keys.
+// decoded, the parts of one that is a URL, the private parts of keys, and single lines.
 func (r *Redactor) Add(values ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	changed := false
 	for _, v := range values {
-		for _, part := range slices.Concat([]string{v}, decodedForms(v), urlParts(v), keyParts(v)) {
+		// What is kept of outputs has other bytes for those that are not text.
+		for _, part := range slices.Concat([]string{v, storable(v)}, decodedForms(v), urlParts(v), keyParts(v), lineParts(v)) {
 			if len(part) >= MinSecret && !slices.Contains(r.values, part) {
 				r.values, changed = append(r.values, part), true
 			}
@@ -127,6 +131,25 @@ func keyParts(secret string) []string {
 	return []string{key.PrivateKey, strings.TrimSpace(key.PrivateKey), key.ClientSecret, key.RefreshToken}
 }
 
+// Of a secret with several lines, lines of this length are secrets of their own, and
+// as many of them.
+const (
+	minLine  = 16
+	maxLines = 128
+)
+
+// lineParts returns the lines of a secret that has several, without those that only
+// name what it is.
+func lineParts(secret string) (parts []string) {
+	for line := range strings.SplitSeq(secret, "\n") {
+		line = strings.TrimSpace(line)
+		if len(line) >= minLine && line != strings.TrimSpace(secret) && !strings.HasPrefix(line, "-----") && len(parts) < maxLines {
+			parts = append(parts, line)
+		}
+	}
+	return parts
+}
+
 // base64Pattern returns the base64 form of a secret that follows skip bytes of
 // other data. The characters that also depend on other data are omitted.
 func base64Pattern(secret string, skip int) pattern {
@@ -137,22 +160,26 @@ func base64Pattern(secret string, skip int) pattern {
 }
 
 func (x *patternIndex) add(p pattern) {
+	for _, first := range p.firstBytes() {
+		x.byFirst[first] = append(x.byFirst[first], p)
+	}
+	x.live.add(p)
+}
+
+// firstBytes returns the bytes that the pattern may begin with, unless escaped.
+func (p pattern) firstBytes() []byte {
 	first := p.text[0]
-	x[first] = append(x[first], p)
 	switch {
 	case p.base64 && first == '+':
-		x['-'] = append(x['-'], p)
+		return []byte{first, '-'}
 	case p.base64 && first == '/':
-		x['_'] = append(x['_'], p)
+		return []byte{first, '_'}
 	}
+	return []byte{first}
 }
 
 // Redact returns s with every known secret replaced by •••.
 func (r *Redactor) Redact(s string) string { return r.redact(s, false) }
-
-// RedactCut is Redact for the start of a longer text. The start of a secret at its end
-// is replaced as well.
-func (r *Redactor) RedactCut(s string) string { return r.redact(s, true) }
 
 // redact is Redact. If cut is set, s is the start of a longer text, and the
 // start of a secret at its end is replaced as well. Who supplies s and reads the
@@ -192,9 +219,9 @@ func (x *patternIndex) longest(s string, cut bool) int {
 			}
 		}
 	}
-	try(x[s[0]])
+	try(x.byFirst[s[0]])
 	if decoded, n := unescape(s); n > 0 && decoded[0] != s[0] {
-		try(x[decoded[0]])
+		try(x.byFirst[decoded[0]])
 	} else if cut && isEscapeStart(s) {
 		return len(s)
 	}
@@ -229,6 +256,9 @@ func (p pattern) matchAs(s string, as reading) (n int, complete, isAmbiguous boo
 		}
 		if n == len(s) {
 			return n, false, isAmbiguous
+		}
+		if p.text[0] == '\n' && strings.HasPrefix(s[n:], "\r\n") {
+			n++ // as terminals print it
 		}
 		decoded, size := unescape(s[n:])
 		isEscaped := size > 0 && p.hasPrefix(decoded)

@@ -180,6 +180,9 @@ func commandResult(ctx context.Context, a Attempt, res runtime.Result, err error
 		Detail: hooks.Detail{Signal: res.Signal, TimedOut: res.TimedOut, Killed: res.Killed, OOMKilled: res.OOMKilled, Leaked: res.Leaked},
 		Gone:   err == nil || errors.Is(err, runtime.ErrUnknownRun),
 	}
+	if res.TimedOut {
+		r.Detail.Timeout = float64(a.Timeout.Microseconds()) / 1000
+	}
 	_, startFailed := errors.AsType[*runtime.StartError](err)
 	switch {
 	case err == nil:

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/hooks/variables"
+	"github.com/hostler/hostler/internal/rootcause"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -65,7 +65,7 @@ type Context struct {
 }
 
 // ID returns an id that is unique to the attempt.
-func (c Context) ID() string { return c.Run + "." + strconv.Itoa(c.Attempt) }
+func (c Context) ID() string { return hooks.AttemptID(c.Run, c.Attempt) }
 
 // queryOf returns the attempt of a record for WaitResult and Ending.
 func queryOf(h hooks.Hook, r hooks.Run) Attempt {
@@ -109,7 +109,7 @@ func Ended(r hooks.Run, res Result, now time.Time) hooks.Run {
 	r.State, r.Detail, r.Warnings, r.Values = res.State, res.Detail, res.Warnings, res.Captured
 	r.Stdout, r.Stderr = res.Stdout, res.Stderr
 	if res.Err != nil {
-		r.Error = res.Err.Error()
+		r.Error, r.ErrorChain = rootcause.Of(res.Err)
 	}
 	return r
 }

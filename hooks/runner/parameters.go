@@ -55,6 +55,7 @@ type ParameterError struct {
 	Err  error
 }
 
-func (e *ParameterError) Error() string { return "secret parameter " + e.Name + ": " + e.Err.Error() }
+// The name is at the end, so that it is a part of the root cause.
+func (e *ParameterError) Error() string { return e.Err.Error() + " (secret parameter " + e.Name + ")" }
 
 func (e *ParameterError) Unwrap() error { return e.Err }

@@ -17,6 +17,7 @@ var layers = []layer{
 	{"runtime", []string{"runtime/tree"}},
 	{"quota", nil},
 	{"internal/flow", nil},
+	{"internal/rootcause", nil},
 	{"internal/transition", []string{"activity"}},
 	{"internal/backoff", nil},
 	{"internal/singleflight", nil},
@@ -45,7 +46,7 @@ var layers = []layer{
 	{"hooks/variables", nil},
 	{"hooks/lint", nil},
 	{"hooks", []string{"activity", "runtime", "hooks/variables"}},
-	{"hooks/runner", []string{"runtime", "hooks", "hooks/variables", "workload", "internal/flow", "internal/backoff"}},
+	{"hooks/runner", []string{"runtime", "hooks", "hooks/variables", "workload", "internal/flow", "internal/rootcause", "internal/backoff"}},
 	{"hooks/request", []string{"hooks", "hooks/runner", "hooks/variables", "internal/regular"}},
 	{"hooks/request/googleauth", []string{"hooks/request"}},
 	{"hooks/builtin", []string{"hooks", "hooks/lint", "hooks/runner"}},
@@ -56,10 +57,10 @@ var layers = []layer{
 	{"snapshot/pack", nil},
 	{"snapshot/index", []string{"runtime/tree", "snapshot/pack"}},
 	{"snapshot/cloud", []string{"snapshot", "workload"}},
-	{"pool", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "internal/flow", "internal/transition", "internal/dispatch", "internal/backoff", "internal/workqueue"}},
-	{"claim", []string{"activity", "quota", "runtime", "runtime/tree", "hooks", "hooks/runner", "workload", "snapshot", "pool", "internal/flow", "internal/transition", "internal/singleflight", "internal/dispatch"}},
+	{"pool", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "internal/flow", "internal/rootcause", "internal/transition", "internal/dispatch", "internal/backoff", "internal/workqueue"}},
+	{"claim", []string{"activity", "quota", "runtime", "runtime/tree", "hooks", "hooks/runner", "workload", "snapshot", "pool", "internal/flow", "internal/rootcause", "internal/transition", "internal/singleflight", "internal/dispatch"}},
 	{"claim/seal", []string{"internal/regular", "workload"}},
-	{"release", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "pool", "claim", "internal/flow", "internal/singleflight", "internal/dispatch", "internal/backoff"}},
+	{"release", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "pool", "claim", "internal/flow", "internal/rootcause", "internal/singleflight", "internal/dispatch", "internal/backoff"}},
 	{"release/schedule", []string{"runtime", "workload", "pool", "claim", "release", "internal/backoff", "internal/workqueue"}},
 
 	// What accepts connections. It knows how a credential ends.
@@ -77,7 +78,7 @@ var layers = []layer{
 	{"wait", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "claim", "internal/backoff", "internal/dispatch", "internal/flow", "internal/jsonvalue", "internal/transition", "internal/workqueue", "pool"}},
 
 	// What looks them over. It changes nothing.
-	{"doctor", []string{"activity", "runtime", "hooks", "workload", "pool", "claim", "wait"}},
+	{"doctor", []string{"activity", "runtime", "hooks", "workload", "pool", "claim", "wait", "snapshot"}},
 
 	// What the tests of those share.
 	{"snapshot/snapshottest", []string{"snapshot"}},
@@ -137,7 +138,7 @@ var importOwners = []owner{
 	{"github.com/klauspost/compress", []string{"snapshot", "snapshot/pack"}, "only snapshots are compressed"},
 	{"github.com/PlakarKorp/go-cdc-chunkers", []string{"snapshot/pack"}, "only the content of snapshots is cut"},
 	{"github.com/zeebo/blake3", []string{"snapshot/pack", "snapshot"}, "only blobs of snapshots are named by it"},
-	{"gopkg.in/yaml.v3", []string{"workload", "auth/credential", "api/...", "cmd/hostler"},
+	{"gopkg.in/yaml.v3", []string{"workload", "auth/credential", "api/...", "cmd/hostler", "deploy"},
 		"YAML is read by the packages of workloads and bindings, and printed by the API and the command line"},
 	{"golang.org/x/term", []string{"cmd/hostler"}, "only cmd/hostler has a terminal"},
 	{"github.com/coder/websocket", []string{"api/..."}, "only the API speaks WebSocket"},

@@ -139,4 +139,34 @@ var channels = []mutation{
 		old:  `		if e.request.Op == OpWaitResult && errors.Is(err, runtime.ErrUnavailable) {`,
 		new:  `		if false {`,
 	},
+	{
+		desc: "the stream of a start that failed is closed at once", test: "TestStartErrorAwaitsTheEnd",
+		file: "runtime/shim/session.go",
+		old:  `		awaitEnd(stream)`,
+		new:  ``,
+	},
+	{
+		desc: "a call whose context has ended requests something", test: "TestCallOfEndedContext",
+		file: "runtime/shim/calls.go",
+		old:  `	if ctx.Err() != nil { // an`,
+		new:  `	if false && ctx.Err() != nil { // an`,
+	},
+	{
+		desc: "a command of a container that waits for its start is unknown", test: "TestInitWithFenceWaitsForStart",
+		file: "cmd/hostler-shim/commands.go",
+		old:  `	if s.exited {`,
+		new:  `	if false {`,
+	},
+	{
+		desc: "a frame keeps the buffer in which a stream has its bytes", test: "TestLargeChunksKeepTheirFrame",
+		file: "runtime/shim/stream.go",
+		old:  `		buffer, *frame = (*frame)[:0], buffer[:frameBuffer]`,
+		new:  `		buffer = (*frame)[:0]`,
+	},
+	{
+		desc: "the memory of a chunk is used again while another item has it", test: "TestMemoryOfSharedChunk",
+		file: "snapshot/fetch.go",
+		old:  `		if it.blob.uses--; it.blob.uses == 0 {`,
+		new:  "\t\tf.memory.put(it.blob.data)\n\t\tif it.blob.uses--; it.blob.uses == 0 {",
+	},
 }

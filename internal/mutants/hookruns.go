@@ -40,8 +40,8 @@ var hookRuns = []mutation{
 	{
 		desc: "the hooks of a release have the traceparent of the claim", test: "TestTraceparent",
 		file: "release/steps.go",
-		old:  `c.Reason, c.RetryAt, c.Traceparent = op.request.Reason, nil, op.request.Traceparent`,
-		new:  `c.Reason, c.RetryAt = op.request.Reason, nil`,
+		old:  `c.Reason, c.ReasonChain, c.RetryAt, c.Traceparent = op.request.Reason, nil, nil, op.request.Traceparent`,
+		new:  `c.Reason, c.ReasonChain, c.RetryAt = op.request.Reason, nil, nil`,
 	},
 	{
 		desc: "an invalid traceparent reaches hooks", test: "TestValidTraceparent",

@@ -29,7 +29,7 @@ var hookSecrets = []mutation{
 	{
 		desc: "a secret in both parts of an output is kept", test: "TestSecretsInParts",
 		file: "cmd/hostler/redact_linux.go",
-		old:  `whole != o.Head+o.Tail && !o.Truncated {`,
+		old:  `whole != o.Head+o.Tail {`,
 		new:  `whole != o.Head+o.Tail && o.Truncated {`,
 	},
 	{

@@ -12,8 +12,8 @@ var packRows = []mutation{
 	{
 		desc: "packs are removed although a kept snapshot cannot be read", test: "TestDamagedRoots",
 		file: "snapshot/collect.go",
-		old:  `err != nil && all {`,
-		new:  `err != nil && !all {`,
+		old:  `garbage.subtract); err != nil {`,
+		new:  `garbage.subtract); err != nil && len(kept) == 0 {`,
 	},
 	{
 		desc: "the pack that has only the root of a kept snapshot is garbage", test: "TestPackOfARootIsNeeded",
@@ -36,8 +36,8 @@ var packRows = []mutation{
 	{
 		desc: "a prune removes what was just dropped and had no room among the marks", test: "TestMarksAreBounded",
 		file: "snapshot/prune.go",
-		old:  `isMarked || fresh >= maxMarks`,
-		new:  `isMarked && fresh < maxMarks`,
+		old:  `isMarked || dropped`,
+		new:  `isMarked && !dropped`,
 	},
 	{
 		desc: "a prune removes packs of uploads in progress", test: "TestPruneRemovesGarbage",
@@ -55,7 +55,7 @@ var packRows = []mutation{
 	},
 	{
 		desc: "a list of snapshots of which the numbers are negative is accepted", test: "TestManifestIsChecked",
-		file: "snapshot/manifest.go",
+		file: "snapshot/manifest_check.go",
 		old:  `if n < 0 || n > maxNumber {`,
 		new:  `if n < -maxNumber || n > maxNumber {`,
 	},

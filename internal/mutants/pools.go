@@ -11,7 +11,7 @@ var pools = []mutation{
 	{
 		desc: "a container whose creation failed is not destroyed", test: "TestCreateFailureIsRolledBack",
 		file: "pool/provisioner.go",
-		old: `			return p.beginDestroy(ctx, c.ID, []State{Creating, Idle}, cause.Error())
+		old: `			return p.beginDestroyBy(ctx, failed.record(BeginDestroy(c.ID, []State{Creating, Idle}, failed.reason)))
 `,
 		new: `			return nil
 `,

@@ -115,8 +115,8 @@ var recoveries = []mutation{
 	{
 		desc: "the failure to create a container ends a crash loop", test: "TestCreateFailureDoesNotEndCrashLoop",
 		file: "pool/breaker.go",
-		old:  `b.CrashLooping || crashLooping, err`,
-		new:  `crashLooping, err`,
+		old:  `b.CrashLooping || crashLooping, f`,
+		new:  `crashLooping, f`,
 	},
 	{
 		desc: "a crash loop does not end before the clock has caught up", test: "TestCrashLoopAfterClockWasSetBack",

@@ -3,7 +3,7 @@ package main
 import "slices"
 
 // shims are mutations of cmd/hostler-shim and runtime/shim.
-var shims = slices.Concat(stateFields, shimFiles, shimReuse, shimTrees, channels, dockers, commands)
+var shims = slices.Concat(stateFields, shimFiles, shimReuse, shimTrees, channels, frames, dockers, commands)
 
 // stateFields each omit one field of a file's state.
 var stateFields = []mutation{
@@ -314,5 +314,17 @@ var shimFiles = []mutation{
 		file: "cmd/hostler-shim/rootfs_scan.go",
 		old:  `	if w.filesLeft--; w.filesLeft < 0 {`,
 		new:  `	if w.filesLeft--; w.filesLeft < -1 {`,
+	},
+	{
+		desc: "bytes that are being written are free to be sent again", test: "TestWriteTo",
+		file: "runtime/shim/stream.go",
+		old:  "\t\ts.dropFirst()\n\t\ts.mu.Unlock()\n",
+		new:  "\t\ts.dropFirst()\n\t\ts.recvWindow += len(first.unread)\n\t\ts.mu.Unlock()\n",
+	},
+	{
+		desc: "a stream that was reset keeps its buffers", test: "TestWriteToFails",
+		file: "runtime/shim/stream_buffer.go",
+		old:  ` && !s.isDone {`,
+		new:  ` {`,
 	},
 }

@@ -59,8 +59,8 @@ var shimTrees = []mutation{
 	{
 		desc: "a page that is dirty changes without another stamp", test: "TestScanMapped",
 		file: "cmd/hostler-shim/stamp.go",
-		old:  `isMapped(fd, math.MaxInt64, fiemapSync)`,
-		new:  `isMapped(fd, math.MaxInt64, fiemapSync-fiemapSync)`,
+		old:  `isMapped(own, math.MaxInt64, fiemapSync)`,
+		new:  `isMapped(own, math.MaxInt64, fiemapSync-fiemapSync)`,
 	},
 	{
 		desc: "a file in memory below an overlay has a stamp", test: "TestScanWithoutStamps",

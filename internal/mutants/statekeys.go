@@ -6,8 +6,8 @@ var stateKeys = []mutation{
 	{
 		desc: "state is stored without the server's keys", test: "TestUploadsAreEncrypted",
 		file: "snapshot/repository.go",
-		old:  `Keys: s.keys}}`,
-		new:  `Keys: nil}}`,
+		old:  `Keys: s.keys}`,
+		new:  `Keys: nil}`,
 	},
 	{
 		desc: "the whole object is taken for a range", test: "TestCloudsWithoutRanges", pkg: "snapshot",

@@ -89,7 +89,7 @@ var steps = []mutation{
 	{
 		desc: "the container of a failed claim becomes idle", test: "TestPostClaimFails",
 		file: "claim/transition.go",
-		old: `	destroy := pool.BeginDestroy("", []pool.State{pool.Claimed}, "its claim failed: "+reason)
+		old: `	destroy := pool.DestroyFailed("", []pool.State{pool.Claimed}, "its claim failed: "+reason, chain...)
 `,
 		new: `	destroy := pool.Return("its claim failed", func(*pool.Container) {})
 `,

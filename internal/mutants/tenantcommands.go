@@ -17,8 +17,10 @@ var tenantCommands = []mutation{
 	{
 		desc: "a container with a command that cannot be ended is used again", test: "TestReleaseWhenCommandsCannotBeEnded",
 		file: "release/steps.go",
-		old:  `op.unusable = cmp.Or(op.unusable, err.Error())`,
-		new:  `_ = op.unusable`,
+		old: `			op.unusable, op.unusableChain = rootcause.Of(err)
+		}`,
+		new: `			_, op.unusableChain = rootcause.Of(err)
+		}`,
 	},
 	{
 		desc: "a command may run as root in any container", test: "TestCommandErrors", pkg: "./api",

@@ -101,10 +101,11 @@ func (r *Runtime) pullOnce(ctx context.Context, ref string) error {
 	}
 }
 
-// pullError preserves the registry's error text.
+// pullError preserves the registry's error text. That is in parentheses, so that
+// the name of the image stays in the cause that people read.
 func (r *Runtime) pullError(ctx context.Context, ref string, err error) error {
 	if ctx.Err() != nil || isUnreachable(err) {
 		return fmt.Errorf("pull %s: %w", ref, r.apiError(ctx, err))
 	}
-	return fmt.Errorf("%w: %s is not on the engine and cannot be pulled: %w", runtime.ErrImageUnavailable, ref, err)
+	return fmt.Errorf("%w: %s is not on the engine and cannot be pulled (%w)", runtime.ErrImageUnavailable, ref, err)
 }

@@ -13,8 +13,8 @@ func (rt *Runtime) SetDown(down bool) {
 	}
 }
 
-// Kill ends a container's main process with SIGKILL, and so the container. It
-// does nothing to one that does not run.
+// Kill ends a container's main process with SIGKILL, and so the container; process 1
+// after a Stop. It does nothing to one that does not run.
 func (rt *Runtime) Kill(id string) { rt.kill(id, false) }
 
 // OOMKill is Kill by the engine's memory limit.
@@ -27,11 +27,13 @@ func (rt *Runtime) kill(id string, oom bool) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.main == nil {
-		return
-	}
 	c.oom = oom
-	c.terminate(c.main, sigKill)
+	switch {
+	case c.main != nil:
+		c.terminate(c.main, sigKill)
+	case c.state == runtime.Running:
+		c.handleExit(137)
+	}
 }
 
 // RemoveExternally removes a container as another program does, bypassing Hostler.

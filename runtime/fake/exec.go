@@ -76,6 +76,24 @@ func (rt *Runtime) WaitResult(ctx context.Context, id string, cmd runtime.Comman
 	return result, err
 }
 
+// Output returns what a command has printed so far.
+func (rt *Runtime) Output(ctx context.Context, id, runID string) (stdout, stderr runtime.Output, err error) {
+	err = rt.do(ctx, Call{Op: "output", ID: id, Command: runtime.Command{RunID: runID}}, func(c *container) error {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		r, ok := c.runs[runID]
+		if !ok {
+			return runtime.ErrUnknownRun
+		}
+		stdout, stderr = r.result.Stdout, r.result.Stderr
+		if stdout.Total+stderr.Total == 0 {
+			stdout, stderr = r.stdout.Output(), r.stderr.Output()
+		}
+		return nil
+	})
+	return stdout, stderr, err
+}
+
 // run is one command, from its start until all its processes have exited.
 type run struct {
 	id        string

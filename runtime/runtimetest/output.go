@@ -1,6 +1,9 @@
 package runtimetest
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	goruntime "runtime"
 	"strconv"
 	"strings"
@@ -10,6 +13,7 @@ import (
 
 	"github.com/hostler/hostler/runtime"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 )
 
 const maxOutput = runtime.OutputHead + runtime.OutputTail
@@ -28,6 +32,9 @@ func outputCases(t *testing.T, s *suite) {
 		{"binary output", binaryOutput},
 		{"output after the leader's exit", outputAfterLeaderExit},
 		{"a gigabyte", gigabyte},
+		{"of a running command", outputWhileRunning},
+		{"at any moment", outputAtAnyMoment},
+		{"of no command", outputOfNone},
 	}
 	for _, k := range cases {
 		t.Run(k.name, func(t *testing.T) { k.run(t, c) })
@@ -114,4 +121,90 @@ func gigabyte(t *testing.T, c *container) {
 	require.Len(t, result.Stdout.Head+result.Stdout.Tail, maxOutput)
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<20))
 	t.Logf("a gigabyte in %s", time.Since(start).Round(time.Millisecond))
+}
+
+// What a command has printed can be read while it runs, by several callers at once,
+// and as often as they like. When it has ended, it is the outcome's.
+func outputWhileRunning(t *testing.T, c *container) {
+	cmd := c.command("ignore-term", newMarker())
+	cmd.RunID, cmd.Timeout, cmd.Grace = newMarker(), 10*time.Minute, new(time.Duration)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { // ends with the command
+		_, err := c.rt.Exec(ctx, c.id, cmd)
+		ended <- err
+	}()
+	printed := func() runtime.Output {
+		stdout, stderr, err := c.rt.Output(t.Context(), c.id, cmd.RunID)
+		require.NoError(t, err)
+		require.Zero(t, stderr)
+		return stdout
+	}
+	eventually(t, "the command runs", func() bool {
+		_, _, err := c.rt.Output(t.Context(), c.id, cmd.RunID)
+		return !errors.Is(err, runtime.ErrUnknownRun)
+	})
+	want := runtime.Output{Head: "ignoring\n", Total: 9}
+	eventually(t, "the command has printed", func() bool { return printed() == want })
+	var callers errgroup.Group
+	for range 8 {
+		callers.Go(func() error {
+			for range 20 {
+				stdout, _, err := c.rt.Output(t.Context(), c.id, cmd.RunID)
+				if err != nil || stdout != want {
+					return fmt.Errorf("%+v: %w", stdout, err)
+				}
+			}
+			return nil
+		})
+	}
+	require.NoError(t, callers.Wait())
+	cancel()
+	require.ErrorIs(t, <-ended, context.Canceled)
+	require.Equal(t, want, printed())
+	require.Equal(t, "still\n", c.mustExec(t, "echo", "still"), "another command runs")
+}
+
+// Commands end as they do without questions, at whatever moment these come, and the
+// worker that runs them is as good as before.
+func outputAtAnyMoment(t *testing.T, c *container) {
+	for i := range 20 {
+		cmd := c.command("echo", strconv.Itoa(i))
+		cmd.RunID = newMarker()
+		want := strconv.Itoa(i) + "\n"
+		ctx, cancel := context.WithCancel(t.Context())
+		var callers errgroup.Group
+		for range 4 {
+			callers.Go(func() error {
+				for ctx.Err() == nil {
+					stdout, _, err := c.rt.Output(t.Context(), c.id, cmd.RunID)
+					if err == nil && stdout.Head != "" && stdout.Head != want {
+						return fmt.Errorf("printed %q", stdout.Head)
+					}
+					if err != nil && !errors.Is(err, runtime.ErrUnknownRun) {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		result, err := c.rt.Exec(t.Context(), c.id, cmd)
+		cancel()
+		require.NoError(t, err)
+		require.NoError(t, callers.Wait())
+		require.True(t, result.OK())
+		require.Equal(t, want, result.Stdout.Head)
+		stdout, _, err := c.rt.Output(t.Context(), c.id, cmd.RunID)
+		require.NoError(t, err)
+		require.Equal(t, result.Stdout, stdout)
+	}
+}
+
+// There is no output of a command that the container does not know.
+func outputOfNone(t *testing.T, c *container) {
+	_, _, err := c.rt.Output(t.Context(), c.id, newMarker())
+	require.ErrorIs(t, err, runtime.ErrUnknownRun)
+	_, _, err = c.rt.Output(t.Context(), NewID(), newMarker())
+	require.ErrorIs(t, err, runtime.ErrNotFound)
 }

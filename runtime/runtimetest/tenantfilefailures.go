@@ -84,7 +84,7 @@ func stoppedFileProgram(t *testing.T, c *container) {
 	_, content, err := c.rt.ReadFile(ctx, c.id, ref("/data/"+name), 0, -1)
 	require.NoError(t, err)
 	defer content.Close()
-	running := func() string { return c.mustExec(t, "ps", "hostler _file read") }
+	running := func() string { return c.mustExec(t, "own-ps", "hostler _file read") }
 	pid, _, found := strings.Cut(running(), " ")
 	require.True(t, found, "the program waits for its reader")
 	c.mustExec(t, "kill", pid, "STOP")

@@ -108,6 +108,9 @@ func (s *Session) request(ctx context.Context, what string, r Request) (response
 // long as that may help. If the engine becomes unavailable, it retries only what
 // changes the container, because the change may have been made.
 func (s *Session) withRetry(ctx context.Context, what string, changes bool, attempt func(*sessionConn) error) error {
+	if ctx.Err() != nil { // an answer that is already there would win, at times
+		return fmt.Errorf("%s: %w", what, context.Cause(ctx))
+	}
 	bootID := ""
 	for wait := reopens.Retries(); ; {
 		if changes {

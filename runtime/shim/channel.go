@@ -216,16 +216,20 @@ func (c *Channel) writeRaw(kind Kind, id uint64, stream byte, body []byte) error
 	return err
 }
 
-// getBuffer returns a buffer that holds a stream frame.
+// frameBuffer is the size of a buffer that holds any stream frame.
+const frameBuffer = headerSize + streamHeaderSize + MaxData + overhead
+
+// getBuffer returns a buffer of that size.
 func (c *Channel) getBuffer() *[]byte {
 	if b, ok := c.buffers.Get().(*[]byte); ok {
 		return b
 	}
-	b := make([]byte, headerSize+streamHeaderSize+MaxData+overhead)
+	b := make([]byte, frameBuffer)
 	return &b
 }
 
-// Read receives the next message. Its body is valid until Release.
+// Read receives the next message. Its body is valid until Release, unless the buffer
+// in which it is was exchanged for another one.
 func (c *Channel) Read() (Frame, error) {
 	var header [headerSize]byte
 	f, size, err := readHeader(c.stream, header[:], MaxFrame+overhead)

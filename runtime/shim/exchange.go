@@ -26,6 +26,7 @@ type exchange struct {
 	ended atomic.Bool
 
 	// Only for requests of ours.
+	op            Op
 	events        chan event
 	progressCount int  // guarded by conn.mu
 	abandoned     bool // the caller no longer waits for it; guarded by conn.mu
@@ -100,7 +101,7 @@ func (c *Conn) register(r Request) (*exchange, error) {
 	}
 	c.lastSentID += 2
 	x := newExchange(c, c.lastSentID, r.Streams, cmp.Or(r.Window, Window))
-	x.events = make(chan event, maxProgress+1)
+	x.op, x.events = r.Op, make(chan event, maxProgress+1)
 	c.exchanges[x.id] = x
 	c.outgoing.requests++
 	c.outgoing.streams += r.Streams
@@ -176,6 +177,7 @@ func (c *Conn) handleResponse(f Frame) error {
 	c.outgoing.requests--
 	c.mu.Unlock()
 	c.onResponse()
+	response.limit(x.op)
 	x.events <- event{response: &response} // never blocks: the buffer has room
 	x.finish(errRequestEnded)
 	if len(x.streams) > 0 {

@@ -54,6 +54,7 @@ type Op string
 const (
 	OpRun            Op = "run"
 	OpWaitResult     Op = "outcome" // waits for the run RunID, which another request started
+	OpOutput         Op = "output"  // what the run RunID has printed so far; needs FeatureOutput
 	OpCancel         Op = "cancel"  // ends the run RunID as its timeout would; has no response
 	OpRestart        Op = "restart"
 	OpStartMain      Op = "begin" // starts the main process, unless it was started with this fence
@@ -170,5 +171,5 @@ type Response struct {
 	Error  *WireError      `json:"error,omitempty"`
 	Answer *Answer         `json:"answer,omitempty"` // to OpAsk, in place of an Error
 	// Commands is for OpCommands.
-	Commands []runtime.CommandStatus `json:"commands,omitempty"`
+	Commands CommandList `json:"commands,omitempty"`
 }

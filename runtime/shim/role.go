@@ -57,7 +57,7 @@ const maxProgress = 2
 // features are the optional features of this end, in addition to the protocol's
 // version. The handshake carries both ends' features. Only features that both
 // ends have are used. An end ignores unknown names.
-var features = []string{FeatureFiles, FeatureScripts, FeatureLimits, FeatureCommands, FeaturePorts, FeatureEnvironment, FeatureTrees}
+var features = []string{FeatureFiles, FeatureScripts, FeatureLimits, FeatureCommands, FeaturePorts, FeatureEnvironment, FeatureTrees, FeatureOutput}
 
 // The features.
 const (
@@ -70,7 +70,8 @@ const (
 	FeaturePorts    = "ports" // OpDial and OpClosePorts, with the window and the limits of FeatureCommands
 	// FeatureEnvironment means Request.Environment.
 	FeatureEnvironment = "environment"
-	FeatureTrees       = "trees" // OpScan and OpWrite
+	FeatureTrees       = "trees"  // OpScan and OpWrite
+	FeatureOutput      = "output" // OpOutput
 )
 
 // earlyProgram has the limits of a program without FeatureCommands.
@@ -94,7 +95,7 @@ const (
 )
 
 // tenantOps are the requests that a server sends because a tenant asks for it.
-var tenantOps = map[Op]bool{OpCommand: true, OpCommands: true, OpEndCommand: true, OpDial: true}
+var tenantOps = map[Op]bool{OpCommand: true, OpCommands: true, OpEndCommand: true, OpDial: true, OpOutput: true}
 
 // limitsOf returns the role with the limits for a request of the other end.
 func (r Role) limitsOf(op Op) Role {

@@ -174,6 +174,8 @@ func (s *Session) handleAsk(in *Incoming) error {
 	switch {
 	case in.OneWay() || r.Op != OpAsk || r.Streams != 0 || r.Run != nil:
 		return protocolError("a request that no program sends")
+	case r.Command != nil || len(r.Paths)+len(r.Environment) > 0: // more memory than on the wire
+		return protocolError("a request with what no program sends")
 	case r.Ask.Invalid() != "":
 		return protocolError("a request of a container: %s", r.Ask.Invalid())
 	case !s.asked.Take(time.Now()):

@@ -124,6 +124,9 @@ func (s *Session) connectWith(ctx context.Context, failed func(ctx context.Conte
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+	if ctx.Err() != nil { // both were ready
+		return nil, context.Cause(ctx)
+	}
 	if c, err := s.current(); c != nil || err != nil {
 		return c, err
 	}
@@ -177,6 +180,9 @@ func (s *Session) open(ctx context.Context) (*sessionConn, error) {
 	// The stream has no deadlines: only closing it ends a handshake.
 	stop := context.AfterFunc(ctx, func() { stream.Close() })
 	channel, reply, err := handshake(stream, s.key, version)
+	if _, failed := errors.AsType[*runtime.StartError](err); failed {
+		awaitEnd(stream)
+	}
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
 	}
@@ -193,6 +199,18 @@ func (s *Session) open(ctx context.Context) (*sessionConn, error) {
 	go c.Run()
 	return c, nil
 }
+
+// awaitEnd waits until a program whose main process could not be started closes the
+// stream, which it does once it has our proof. An engine may drop what was sent on a
+// stream that is closed at once, and the program would wait for another session.
+func awaitEnd(stream io.ReadCloser) {
+	timer := time.AfterFunc(endTimeout, func() { stream.Close() })
+	defer timer.Stop()
+	_, _ = stream.Read(make([]byte, 1)) // its end, or an error
+}
+
+// endTimeout bounds awaitEnd.
+const endTimeout = 5 * time.Second
 
 // Errors of opening a session that do not identify the cause.
 var (
@@ -232,6 +250,7 @@ func (s *Session) classifyOpenError(ctx context.Context, start time.Time, err er
 // handshake opens the channel and checks the reply.
 func handshake(stream io.ReadWriter, key []byte, version int) (*Channel, HandshakeReply, error) {
 	channel, reply, err := ServerHandshake(stream, key, version)
+	reply.Error.limit()
 	if err != nil {
 		return nil, reply, handshakeError(err)
 	}

@@ -25,6 +25,9 @@ type Stream struct {
 	index    byte
 	window   int // of each direction, in bytes
 
+	// isReset reports whether KindReset was sent. Guarded by writeMu of the connection.
+	isReset bool
+
 	// mu guards the fields below. It is never held during I/O.
 	mu   sync.Mutex
 	cond sync.Cond
@@ -65,20 +68,66 @@ func (s *Stream) Read(p []byte) (int, error) {
 	n := copy(p, first.unread)
 	if first.unread = first.unread[n:]; len(first.unread) == 0 {
 		s.recycle(first.buffer)
-		*first = chunk{}
-		s.chunks = s.chunks[1:]
+		s.dropFirst()
 	}
-	s.consumed += n
-	grant := 0
-	if s.readErr == nil && s.consumed >= s.window/4 {
-		grant, s.consumed = s.consumed, 0
-		s.recvWindow += grant
-	}
+	grant := s.consume(n)
 	s.mu.Unlock()
-	if grant > 0 {
-		_ = s.send(KindCredit, binary.BigEndian.AppendUint32(nil, uint32(grant))) // the next Read returns the connection's error
-	}
+	s.grant(grant)
 	return n, nil
+}
+
+// WriteTo implements io.WriterTo. It writes until the peer's KindEnd, from the
+// buffers in which the bytes arrived.
+func (s *Stream) WriteTo(to io.Writer) (written int64, err error) {
+	for {
+		s.mu.Lock()
+		s.waitReadable()
+		if len(s.chunks) == 0 {
+			defer s.mu.Unlock()
+			if errors.Is(s.readErr, io.EOF) {
+				return written, nil
+			}
+			return written, s.readErr
+		}
+		first := s.chunks[0]
+		s.dropFirst()
+		s.mu.Unlock()
+		n, err := to.Write(first.unread)
+		written += int64(n)
+		s.mu.Lock()
+		s.recycle(first.buffer)
+		grant := s.consume(n)
+		s.mu.Unlock()
+		s.grant(grant)
+		if err != nil {
+			return written, err
+		}
+	}
+}
+
+// dropFirst removes the first chunk. The caller holds mu.
+func (s *Stream) dropFirst() {
+	s.chunks[0] = chunk{}
+	s.chunks = s.chunks[1:]
+}
+
+// consume counts bytes that were read, and returns how many more the peer may
+// send. The caller holds mu.
+func (s *Stream) consume(n int) (grant int) {
+	s.consumed += n
+	if s.readErr != nil || s.consumed < s.window/4 {
+		return 0
+	}
+	grant, s.consumed = s.consumed, 0
+	s.recvWindow += grant
+	return grant
+}
+
+// grant sends that the peer may send more.
+func (s *Stream) grant(more int) {
+	if more > 0 {
+		_ = s.send(KindCredit, binary.BigEndian.AppendUint32(nil, uint32(more))) // the next Read returns the connection's error
+	}
 }
 
 // WaitReadable waits until there is something to read. If nothing will arrive,
@@ -200,8 +249,8 @@ func (s *Stream) finish(err error) {
 // the stream index.
 const streamHeaderSize = 8 + 1
 
-// send sends a frame of the stream, unless our last frame of the request is
-// sent.
+// send sends a frame of the stream, unless our last frame of the stream or of the
+// request is sent: another goroutine may have sent that since the caller looked.
 func (s *Stream) send(kind Kind, body []byte) error {
 	c := s.exchange.conn
 	c.writeMu.Lock()
@@ -209,6 +258,12 @@ func (s *Stream) send(kind Kind, body []byte) error {
 	if s.exchange.ended.Load() {
 		return errRequestEnded
 	}
+	if s.isReset {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.writeErr
+	}
+	s.isReset = kind == KindReset
 	return c.withWriteTimeout(func() error { return c.channel.writeRaw(kind, s.exchange.id, s.index, body) })
 }
 
@@ -234,7 +289,7 @@ func (c *Conn) handleStreamFrame(f Frame) error {
 	defer s.cond.Broadcast()
 	switch f.Kind {
 	case KindData:
-		return s.handleData(body)
+		return s.handleData(body, f.buffer)
 	case KindCredit:
 		return s.handleCredit(body)
 	case KindEnd:
@@ -245,8 +300,10 @@ func (c *Conn) handleStreamFrame(f Frame) error {
 }
 
 // handleData stores received bytes for the reader. Small pieces share a chunk,
-// so that a stream never holds more than twice its window. The caller holds mu.
-func (s *Stream) handleData(body []byte) error {
+// so that a stream never holds more than twice its window. A large one stays where it
+// arrived, in the buffer of its frame, which gets another buffer in exchange. The
+// caller holds mu.
+func (s *Stream) handleData(body []byte, frame *[]byte) error {
 	switch {
 	case s.peerEnded:
 		return protocolError("data after the end of a stream")
@@ -264,44 +321,13 @@ func (s *Stream) handleData(body []byte) error {
 		return nil
 	}
 	buffer := s.chunkBuffer(len(body))
+	if cap(buffer) == frameBuffer && frame != nil {
+		buffer, *frame = (*frame)[:0], buffer[:frameBuffer]
+		s.chunks = append(s.chunks, chunk{unread: body, buffer: buffer})
+		return nil
+	}
 	s.chunks = append(s.chunks, chunk{unread: append(buffer, body...), buffer: buffer})
 	return nil
-}
-
-// chunk is received bytes in a buffer.
-type chunk struct {
-	unread []byte
-	buffer []byte // without content
-}
-
-const (
-	// minChunkSize is the minimum capacity of a chunk of received bytes.
-	minChunkSize = 4 << 10
-	// maxSpare is how many buffers of MaxData a stream keeps for the next chunks.
-	// Without them a program with a small heap would spend half of its time on
-	// collecting garbage.
-	maxSpare = 4
-)
-
-// chunkBuffer returns an empty buffer for a body. At least half of it is used,
-// unless it is one of minChunkSize. The caller holds mu.
-func (s *Stream) chunkBuffer(size int) []byte {
-	if size <= MaxData/2 {
-		return make([]byte, 0, max(size, minChunkSize))
-	}
-	if last := len(s.spare) - 1; last >= 0 {
-		buffer := s.spare[last]
-		s.spare = s.spare[:last]
-		return buffer
-	}
-	return make([]byte, 0, MaxData)
-}
-
-// recycle keeps the buffer of a chunk that was read. The caller holds mu.
-func (s *Stream) recycle(buffer []byte) {
-	if cap(buffer) == MaxData && len(s.spare) < maxSpare {
-		s.spare = append(s.spare, buffer)
-	}
 }
 
 // handleCredit increases how much may be sent. The caller holds mu.

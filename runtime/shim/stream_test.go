@@ -270,7 +270,7 @@ func TestChunkBuffersAreReused(t *testing.T) {
 	s.exchange.ended.Store(true) // nothing is sent
 	body, got := bytes.Repeat([]byte("x"), MaxData), make([]byte, MaxData)
 	for range 2 * maxSpare {
-		require.NoError(t, s.handleData(body))
+		require.NoError(t, s.handleData(body, nil))
 	}
 	first := &s.chunks[0].buffer[:1][0]
 	for range 2 * maxSpare {
@@ -281,7 +281,7 @@ func TestChunkBuffersAreReused(t *testing.T) {
 	require.Len(t, s.spare, maxSpare)
 	require.Same(t, first, &s.spare[0][:1][0])
 	for i := range 2 * maxSpare {
-		require.NoError(t, s.handleData(bytes.Repeat([]byte{byte(i)}, MaxData)))
+		require.NoError(t, s.handleData(bytes.Repeat([]byte{byte(i)}, MaxData), nil))
 	}
 	require.Empty(t, s.spare)
 	for i := range 2 * maxSpare {
@@ -289,8 +289,109 @@ func TestChunkBuffersAreReused(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, bytes.Repeat([]byte{byte(i)}, MaxData), got)
 	}
-	require.NoError(t, s.handleData(body[:5]))
+	require.NoError(t, s.handleData(body[:5], nil))
 	require.Equal(t, minChunkSize, cap(s.chunks[0].buffer))
 	s.abort(errAbandoned)
 	require.Empty(t, s.spare)
+}
+
+// A large piece stays in the buffer of its frame, which gets another one; a small piece
+// is copied.
+func TestLargeChunksKeepTheirFrame(t *testing.T) {
+	s := newStream(nil, 0, Window)
+	s.exchange = &exchange{conn: &Conn{}}
+	s.exchange.ended.Store(true) // nothing is sent
+	for _, size := range []int{MaxData, frameBuffer / 2, frameBuffer/2 - 1, 1} {
+		arrived := make([]byte, frameBuffer)
+		frame := arrived
+		body := frame[streamHeaderSize:][:size]
+		copy(body, randomBytes(size))
+		want := bytes.Clone(body)
+		require.NoError(t, s.handleData(body, &frame))
+		require.Len(t, frame, frameBuffer)
+		require.Equal(t, size >= frameBuffer/2, &frame[0] != &arrived[0], "%d bytes: the frame has another buffer", size)
+		clear(frame) // the next frame
+		got := make([]byte, size)
+		_, err := io.ReadFull(s, got)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+}
+
+// WriteTo writes what arrives until the end, in the buffers in which it arrived, and
+// the peer may send more only when it is written.
+func TestWriteTo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		out, in := newStreams(t, 1)
+		sent := randomBytes(3*Window + 5)
+		go func() { // ends with what it writes
+			for at := 0; at < len(sent); at += 50_000 {
+				_, err := out.Stream(0).Write(sent[at:min(at+50_000, len(sent))])
+				assert.NoError(t, err)
+			}
+			assert.NoError(t, out.Stream(0).CloseWrite())
+		}()
+		synctest.Wait()
+		to := &gatedWriter{open: make(chan struct{})}
+		var written int64
+		var err error
+		done := make(chan struct{})
+		go func() { // ends with the stream
+			written, err = in.Stream(0).WriteTo(to)
+			close(done)
+		}()
+		synctest.Wait()
+		s := in.Stream(0)
+		require.Zero(t, s.recvWindow, "what is being written is not free")
+		close(to.open)
+		<-done
+		require.NoError(t, err)
+		require.EqualValues(t, len(sent), written)
+		require.True(t, bytes.Equal(sent, to.Bytes()))
+		require.NoError(t, in.Respond(Response{}))
+		<-out.events
+	})
+}
+
+// WriteTo ends with the error of the writer, or of the stream.
+func TestWriteToFails(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		out, in := newStreams(t, 1)
+		_, err := out.Stream(0).Write([]byte("abc"))
+		require.NoError(t, err)
+		full := errors.New("full")
+		_, err = in.Stream(0).WriteTo(writerFunc(func([]byte) (int, error) { return 1, full }))
+		require.ErrorIs(t, err, full)
+		_, err = out.Stream(0).Write(randomBytes(MaxData))
+		require.NoError(t, err)
+		synctest.Wait()
+		lost := errors.New("lost")
+		written, err := in.Stream(0).WriteTo(writerFunc(func(p []byte) (int, error) {
+			out.Stream(0).Reset(lost)
+			synctest.Wait()
+			return len(p), nil
+		}))
+		require.ErrorContains(t, err, "lost")
+		require.EqualValues(t, MaxData, written)
+		require.Empty(t, in.Stream(0).spare, "its buffers")
+		require.NoError(t, in.Respond(Response{}))
+		<-out.events
+	})
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// gatedWriter is a buffer that is written to when it is open.
+type gatedWriter struct {
+	open chan struct{}
+	bytes.Buffer
+}
+
+func (w *gatedWriter) Write(p []byte) (int, error) {
+	<-w.open
+	return w.Buffer.Write(p)
 }

@@ -49,7 +49,8 @@ const (
 )
 
 // Stamp changes whenever a file's content changes, by what no process without
-// the privilege to set the clock can choose. The kernel sets both. Two files of
+// the privilege to set the clock can choose, unless it exchanges the blocks of its
+// files. The kernel sets both. Two files of
 // one container never have the same Stamp at different times, except the zero
 // value, which says nothing. The Stamp of a file that was just written does not
 // change if another process changes the file in the same step of the clock. Then

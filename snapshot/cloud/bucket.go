@@ -20,22 +20,19 @@ import (
 type bucket struct {
 	bucket  *blob.Bucket
 	secrets []string // that no error may show
-	part    int      // bytes of each part of a large object
 }
 
 var _ snapshot.Bucket = (*bucket)(nil)
 
 // How large objects are sent: parts are held in memory until they are sent.
 const (
-	minPartSize       = 8 << 20
-	maxParts          = 8000 // S3 allows 10,000
+	partSize          = 8 << 20 // a pack is two at most
 	uploadConcurrency = 2
 )
 
-// newBucket returns a bucket for objects of up to maxSize bytes. It is
-// closed by Close, or some time after its last use.
-func newBucket(b *blob.Bucket, maxSize int64, secrets []string) *bucket {
-	opened := &bucket{bucket: b, secrets: secrets, part: int(max(minPartSize, maxSize/maxParts))}
+// newBucket returns a bucket. It is closed by Close, or some time after its last use.
+func newBucket(b *blob.Bucket, secrets []string) *bucket {
+	opened := &bucket{bucket: b, secrets: secrets}
 	// A sink may still use a bucket whose secret has changed in the meantime.
 	goruntime.AddCleanup(opened, func(b *blob.Bucket) { _ = b.Close() }, b)
 	return opened
@@ -43,7 +40,7 @@ func newBucket(b *blob.Bucket, maxSize int64, secrets []string) *bucket {
 
 // UploadMemory returns the memory of a Put: a part that is filled, those that are
 // sent, and one that is not yet garbage-collected.
-func (b *bucket) UploadMemory() int64 { return int64(uploadConcurrency+2) * int64(b.part) }
+func (b *bucket) UploadMemory() int64 { return (uploadConcurrency + 2) * partSize }
 
 // Close closes the bucket.
 func (b *bucket) Close() error { return b.translateError(b.bucket.Close()) }
@@ -56,7 +53,7 @@ func (b *bucket) Put(ctx context.Context, key string, r io.Reader) error {
 	defer cancel(nil)
 	from := &failFastReader{ctx: ctx, from: r, failed: cancel}
 	err := b.bucket.Upload(ctx, key, from, &blob.WriterOptions{
-		ContentType: "application/zstd", BufferSize: b.part, MaxConcurrency: uploadConcurrency,
+		ContentType: "application/zstd", BufferSize: partSize, MaxConcurrency: uploadConcurrency,
 	})
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -133,6 +130,16 @@ func (b *bucket) GetRange(ctx context.Context, key string, offset, size int64) (
 	if err := snapshot.CheckRange(offset, size); err != nil {
 		return nil, err
 	}
+	open := func(offset, size int64) (io.ReadCloser, error) { return b.openRange(ctx, key, offset, size) }
+	r, err := open(offset, size)
+	if err != nil {
+		return nil, err
+	}
+	return &resumedReader{ctx: ctx, open: open, from: r, offset: offset, left: size}, nil
+}
+
+// openRange asks once for a range.
+func (b *bucket) openRange(ctx context.Context, key string, offset, size int64) (io.ReadCloser, error) {
 	r, err := b.bucket.NewRangeReader(ctx, key, offset, size, nil)
 	if err != nil {
 		return nil, b.translateRange(ctx, key, err)

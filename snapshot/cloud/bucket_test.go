@@ -21,13 +21,13 @@ import (
 // servers of S3, Google Cloud Storage and Azure.
 func TestContract(t *testing.T) {
 	t.Parallel()
-	snapshottest.Run(t, newBucket(memblob.OpenBucket(nil), 0, nil))
+	snapshottest.Run(t, newBucket(memblob.OpenBucket(nil), nil))
 }
 
 // A bucket is closed some time after its last use, and not before.
 func TestUnusedBucketIsClosed(t *testing.T) {
 	t.Parallel()
-	b := newBucket(memblob.OpenBucket(nil), 0, nil)
+	b := newBucket(memblob.OpenBucket(nil), nil)
 	inner := b.bucket
 	closed := func() bool {
 		ctx, cancel := context.WithCancel(context.Background())

@@ -46,7 +46,7 @@ func Open(ctx context.Context, sync *workload.Sync, secret string) (snapshot.Buc
 	if err != nil {
 		return nil, err
 	}
-	return newBucket(b, sync.MaxSize, secrets), nil
+	return newBucket(b, secrets), nil
 }
 
 // openS3 accepts keys in the format of Amazon's credentials file.

@@ -2,6 +2,7 @@ package index
 
 import (
 	"cmp"
+	"crypto/rand"
 	"fmt"
 	"slices"
 
@@ -69,9 +70,6 @@ func (b *Builder) Add(r Record) error {
 	return nil
 }
 
-// Skip counts entries that are not kept.
-func (b *Builder) Skip(n int) { b.root.Skipped += n }
-
 // endSegment stores the segment, unless it exists.
 func (b *Builder) endSegment() error {
 	data := b.now.bytes()
@@ -110,6 +108,7 @@ func (b *Builder) Finish() (*Root, pack.Ref, error) {
 	if len(b.root.Packs) > maxPacks {
 		return nil, pack.Ref{}, fmt.Errorf("index: more than %d packs", maxPacks)
 	}
+	_, _ = rand.Read(b.root.Nonce[:]) // it never fails
 	data := encodeRoot(&b.root)
 	ref, err := b.to.Add(pack.Root, b.hash(pack.Root, data), data)
 	return &b.root, ref, err

@@ -87,7 +87,8 @@ func decodeRoot(b []byte) (*Root, error) {
 	d := &decoder{b: b}
 	r := &Root{}
 	d.version()
-	r.Files, r.Bytes, r.Skipped = d.count(math.MaxInt), d.size(), d.count(math.MaxInt)
+	r.Nonce = [16]byte(d.bytes(len(r.Nonce)))
+	r.Files, r.Bytes = d.count(math.MaxInt), d.size()
 	for n := d.count(maxPacks); n > 0 && d.err == nil; n-- {
 		id := pack.ID(d.bytes(len(pack.ID{})))
 		r.Packs = append(r.Packs, PackUse{ID: id, Live: d.size()})

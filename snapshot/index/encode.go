@@ -116,10 +116,9 @@ func (s *segment) endsAfter(r Record) bool {
 
 // encodeRoot returns the bytes of a root.
 func encodeRoot(r *Root) []byte {
-	b := []byte{formatVersion}
-	b = binary.AppendUvarint(b, uint64(r.Files))   //nolint:gosec // not negative
-	b = binary.AppendUvarint(b, uint64(r.Bytes))   //nolint:gosec // not negative
-	b = binary.AppendUvarint(b, uint64(r.Skipped)) //nolint:gosec // not negative
+	b := append([]byte{formatVersion}, r.Nonce[:]...)
+	b = binary.AppendUvarint(b, uint64(r.Files)) //nolint:gosec // not negative
+	b = binary.AppendUvarint(b, uint64(r.Bytes)) //nolint:gosec // not negative
 	b = binary.AppendUvarint(b, uint64(len(r.Packs)))
 	number := map[pack.ID]uint64{}
 	for i, p := range r.Packs {

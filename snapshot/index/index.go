@@ -55,9 +55,8 @@ const (
 
 // Totals are those of an index.
 type Totals struct {
-	Files   int   // records that begin an entry
-	Bytes   int64 // of content, with holes
-	Skipped int   // entries of kinds that are not kept
+	Files int   // records that begin an entry
+	Bytes int64 // of content, with holes
 }
 
 // PackUse is a pack that an index needs.
@@ -70,6 +69,10 @@ type PackUse struct {
 // segments count.
 type Root struct {
 	Totals
+	// Nonce is random. The hash of a root is in a list of snapshots, which is not
+	// encrypted: without a nonce, a guess of all names and contents could be checked
+	// with it.
+	Nonce    [16]byte
 	Packs    []PackUse
 	Segments []pack.Ref
 

@@ -168,3 +168,25 @@ func FuzzRoot(f *testing.F) {
 		require.Equal(t, r, again)
 	})
 }
+
+// The hash of a root is in a list that is not encrypted: the same files in the same
+// packs give another one, so that it does not confirm a guess of them.
+func TestHashOfARootIsRandom(t *testing.T) {
+	t.Parallel()
+	f := &pack.Format{Salt: [32]byte{1}}
+	hashes := map[pack.Hash]bool{}
+	for range 2 {
+		o := &objects{}
+		w := pack.NewWriter(t.Context(), o, "", f, nil)
+		root, ref, err := NewBuilder(w, f, nil, nil).Finish()
+		require.NoError(t, err)
+		require.NoError(t, w.Flush())
+		hashes[ref.Hash] = true
+		from := pack.NewReader(o, "", f, nil)
+		defer from.Close()
+		again, err := Open(t.Context(), from, ref)
+		require.NoError(t, err)
+		require.Equal(t, root.Nonce, again.Nonce)
+	}
+	require.Len(t, hashes, 2)
+}

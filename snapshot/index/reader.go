@@ -47,7 +47,7 @@ type segmentData chan []byte
 // Records returns the records of an index. Segments are read ahead, in parallel.
 func (r *Root) Records(ctx context.Context, from *pack.Reader) *Records {
 	ctx, cancel := context.WithCancelCause(ctx)
-	it := &Records{root: r, segments: make(chan segmentData, readAhead), cancel: cancel, totals: Totals{Skipped: r.Skipped}}
+	it := &Records{root: r, segments: make(chan segmentData, readAhead), cancel: cancel}
 	it.group, ctx = errgroup.WithContext(ctx)
 	it.group.Go(func() error {
 		defer close(it.segments)

@@ -70,7 +70,7 @@ func (c *codec) encode(to []byte, id ID, kind Kind, data []byte) ([]byte, error)
 		return nil, err
 	}
 	to = append(append(to, flags|flagEncrypted), key[:]...)
-	return aead.Seal(to, nonce(offset), body, associated(kind, to[offset:])), nil
+	return aead.Seal(to, nonce(offset), body, c.associated(kind, to[offset:])), nil
 }
 
 // decode returns the bytes of a stored blob, verified. They are valid until the
@@ -104,7 +104,7 @@ func (c *codec) open(to []byte, kind Kind, r Ref, stored []byte) ([]byte, error)
 		if err != nil {
 			return nil, err
 		}
-		plain, err := aead.Open(c.buf[:0], nonce(int(r.Offset)), body[keySize:], associated(kind, stored[:1+keySize]))
+		plain, err := aead.Open(c.buf[:0], nonce(int(r.Offset)), body[keySize:], c.associated(kind, stored[:1+keySize]))
 		if err != nil {
 			return nil, fmt.Errorf("%w: it cannot be decrypted", ErrDamaged)
 		}
@@ -116,8 +116,9 @@ func (c *codec) open(to []byte, kind Kind, r Ref, stored []byte) ([]byte, error)
 	return c.decompress(to, body, int(r.Size))
 }
 
-// spare is what the decoder needs after its output to be fast.
-const spare = 16
+// Spare is what the decoder needs after its output to be fast, in bytes: a buffer
+// for a blob has as much room in addition.
+const Spare = 16
 
 // decompress appends the decompressed bytes, which are size bytes, or fewer if
 // the blob is damaged. It never takes memory for more.
@@ -137,12 +138,12 @@ func (c *codec) decompress(to, body []byte, size int) ([]byte, error) {
 	}
 	// More frames may follow. The decoder's limits count what the buffer has
 	// already, and so it gets one that is empty.
-	to = slices.Grow(to, size+spare)
-	data, err := c.unzip.DecodeAll(body, to[len(to):len(to):len(to)+size+spare])
+	to = slices.Grow(to, size+Spare)
+	data, err := c.unzip.DecodeAll(body, to[len(to):len(to):len(to)+size+Spare])
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
-	return to[:len(to)+min(len(data), size+spare)], nil
+	return to[:len(to)+min(len(data), size+Spare)], nil
 }
 
 // cipher returns the cipher of a pack.
@@ -151,7 +152,7 @@ func (c *codec) cipher(key [keySize]byte, id ID) (cipher.AEAD, error) {
 		return c.aead, nil
 	}
 	if c.format.Keys == nil {
-		return nil, fmt.Errorf("it is encrypted with the key %x, and the server has no state keys", key)
+		return nil, fmt.Errorf("it is encrypted with the key %x: %w", key, ErrNoKeys)
 	}
 	aead, err := c.format.Keys.Pack(key, id)
 	if err != nil {
@@ -167,8 +168,9 @@ func nonce(offset int) []byte {
 	return binary.BigEndian.AppendUint64(make([]byte, 4, 12), uint64(offset)) //nolint:gosec // offsets are not negative
 }
 
-// associated returns what is authenticated with a blob: its kind and how it is
-// encoded.
-func associated(kind Kind, prefix []byte) []byte {
-	return append(bytes.Clone(prefix), byte(kind))
+// associated returns what is authenticated with a blob: how it is encoded, its kind
+// and whose it is. A list of snapshots can be forged by who can write the bucket, and
+// must not make the server decrypt packs that were copied from another owner.
+func (c *codec) associated(kind Kind, prefix []byte) []byte {
+	return append(append(bytes.Clone(prefix), byte(kind)), c.format.Owner...)
 }

@@ -165,7 +165,7 @@ func FuzzDecode(f *testing.F) {
 			ref := Ref{Pack: ID{1}, Offset: offset, Length: uint32(len(stored)), Size: size}
 			data, err := c.open(nil, Kind(kind), ref, stored)
 			if err == nil {
-				require.LessOrEqual(t, len(data), max(int(size), len(stored))+spare)
+				require.LessOrEqual(t, len(data), max(int(size), len(stored))+Spare)
 				ref.Hash = format.Hasher()(Kind(kind), data)
 				again, err := c.decode(nil, Kind(kind), ref, stored)
 				require.Equal(t, len(data) == int(size), err == nil)

@@ -90,6 +90,9 @@ func (r Ref) Check(kind Kind) error {
 // ErrDamaged indicates that an object is not what was stored.
 var ErrDamaged = errors.New("the stored object is damaged")
 
+// ErrNoKeys indicates a blob that is encrypted, of a Format without keys.
+var ErrNoKeys = errors.New("the server has no state keys")
+
 // Keys are those that packs are encrypted with. A nil *statekey.Keys encrypts
 // nothing.
 type Keys interface {
@@ -101,8 +104,9 @@ type Keys interface {
 
 // Format is how a tenant's blobs are stored.
 type Format struct {
-	Salt [32]byte
-	Keys Keys // may be nil
+	Salt  [32]byte
+	Owner string // whose they are; an encrypted blob is bound to it
+	Keys  Keys   // may be nil
 }
 
 // hash returns the hash of a blob.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // Ranger reads parts of objects; snapshot.Bucket has it.
@@ -90,7 +91,7 @@ func (r *Reader) Range(ctx context.Context, id ID, offset, size int64, to []byte
 	}
 	defer object.Close()
 	begin := len(to)
-	to = append(to, make([]byte, size)...)
+	to = slices.Grow(to, int(size))[:begin+int(size)]
 	n, err := io.ReadFull(object, to[begin:])
 	if r.progress != nil && n > 0 {
 		r.progress(int64(n))

@@ -42,6 +42,7 @@ type Memory struct {
 	budget  int // remaining bytes and calls; unlimited below 0
 	before  func(Call) error
 	after   func(Call) error
+	ahead   time.Duration
 }
 
 type object struct {
@@ -74,6 +75,13 @@ func (m *Memory) FailAfter(n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.budget = n
+}
+
+// SetClock makes the clock of the bucket differ from that of this process.
+func (m *Memory) SetClock(ahead time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ahead = ahead
 }
 
 // ClearFailures ends FailAfter, Before and After.
@@ -175,7 +183,7 @@ func (m *Memory) store(ctx context.Context, key string, r io.Reader) error {
 	if _, there := m.objects[key]; there {
 		return snapshot.ErrExists
 	}
-	m.objects[key] = object{data, time.Now()}
+	m.objects[key] = object{data, time.Now().Add(m.ahead)}
 	return nil
 }
 

@@ -142,15 +142,24 @@ func claimLists(t *testing.T, s Store) {
 		f    claim.Filter
 		want []string
 	}{
-		"live":       {claim.Filter{}, []string{a.ID, waiting.Claim}},
-		"every":      {claim.Filter{States: claim.States()}, []string{a.ID, b.ID, waiting.Claim}},
-		"ended":      {claim.Filter{States: []claim.State{claim.Released, claim.Failed}}, []string{b.ID}},
-		"pending":    {claim.Filter{States: []claim.State{claim.Pending}}, []string{waiting.Claim}},
-		"tenant":     {claim.Filter{Tenant: "ann"}, []string{a.ID}},
-		"workload":   {claim.Filter{Workload: "other"}, nil},
-		"container":  {claim.Filter{Container: b.Container, States: claim.States()}, []string{b.ID}},
-		"first page": {claim.Filter{States: claim.States(), Limit: 2}, []string{a.ID, b.ID}},
-		"next page":  {claim.Filter{States: claim.States(), Limit: 2, After: b.ID}, []string{waiting.Claim}},
+		"live":                     {claim.Filter{}, []string{a.ID, waiting.Claim}},
+		"every":                    {claim.Filter{States: claim.States()}, []string{a.ID, b.ID, waiting.Claim}},
+		"ended":                    {claim.Filter{States: []claim.State{claim.Released, claim.Failed}}, []string{b.ID}},
+		"pending":                  {claim.Filter{States: []claim.State{claim.Pending}}, []string{waiting.Claim}},
+		"tenant":                   {claim.Filter{Tenant: "ann"}, []string{a.ID}},
+		"workload":                 {claim.Filter{Workload: "other"}, nil},
+		"container":                {claim.Filter{Container: b.Container, States: claim.States()}, []string{b.ID}},
+		"first page":               {claim.Filter{States: claim.States(), Limit: 2}, []string{a.ID, b.ID}},
+		"next page":                {claim.Filter{States: claim.States(), Limit: 2, After: b.ID}, []string{waiting.Claim}},
+		"newest":                   {claim.Filter{States: claim.States(), Newest: true, Limit: 2}, []string{waiting.Claim, b.ID}},
+		"older page":               {claim.Filter{States: claim.States(), Newest: true, Limit: 2, After: b.ID}, []string{a.ID}},
+		"live newest":              {claim.Filter{Newest: true}, []string{waiting.Claim, a.ID}},
+		"end of id":                {claim.Filter{IDPart: a.ID[28:]}, []string{a.ID}},
+		"begin of id":              {claim.Filter{IDPart: a.ID[:30]}, []string{a.ID}},
+		"within id":                {claim.Filter{IDPart: a.ID[9:34]}, nil},
+		"id of one that has ended": {claim.Filter{IDPart: b.ID[28:]}, nil},
+		"id that is longer":        {claim.Filter{IDPart: "0" + a.ID}, nil},
+		"id of another tenant":     {claim.Filter{IDPart: a.ID[28:], Scope: &activity.Scope{{Tenant: activity.Exactly("bob"), Workload: activity.Anything}}}, nil},
 	} {
 		all, err := s.Claims(ctx, c.f)
 		require.NoError(t, err, name)

@@ -8,6 +8,7 @@ import (
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/store"
 )
 
 // A transition happens only from the states that it names, and the returned
@@ -133,6 +134,9 @@ func containerLists(t *testing.T, s Store) {
 		"state":             {pool.ContainerFilter{States: []pool.State{pool.Creating, pool.Claimed}}, []string{b, other}},
 		"first page":        {pool.ContainerFilter{Limit: 2}, []string{a, b}},
 		"next page":         {pool.ContainerFilter{Limit: 2, After: b}, []string{other}},
+		"newest":            {pool.ContainerFilter{Newest: true, Limit: 2}, []string{other, b}},
+		"older page":        {pool.ContainerFilter{Newest: true, States: pool.States(), After: b}, []string{a}},
+		"end of id":         {pool.ContainerFilter{IDPart: b[28:]}, []string{b}},
 		"no such tenant":    {pool.ContainerFilter{Tenant: "' OR 1=1 --"}, nil},
 	} {
 		all, err := s.Containers(ctx, c.f)
@@ -167,9 +171,9 @@ func containerCounts(t *testing.T, s Store) {
 		{Revision: rev, State: pool.Idle, Healthy: true, N: 3},
 		{Revision: rev, State: pool.Idle, Used: true, N: 1},
 	}, counts)
-	byState, err := s.CountContainers(ctx)
+	measured, err := s.Measure(ctx, store.MeasureQuery{Workloads: 1})
 	require.NoError(t, err)
-	require.Equal(t, map[string]map[pool.State]int{web: {pool.Idle: 4, pool.Creating: 1}}, byState)
+	require.Equal(t, map[pool.State]int{pool.Idle: 4, pool.Creating: 1}, measured.Pools[0].Containers)
 }
 
 // What the schema forbids is an error, and neither the change nor its event is

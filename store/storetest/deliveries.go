@@ -157,6 +157,12 @@ func fanOut(t *testing.T, s Store) {
 		require.EqualValues(t, i+2, d.Seq)
 		require.Equal(t, delivery.Queued, d.State)
 	}
+	newest, err := s.Deliveries(ctx, delivery.Filter{Newest: true, After: all[2].ID})
+	require.NoError(t, err)
+	require.Equal(t, []delivery.Delivery{all[1], all[0]}, newest)
+	one, err := s.Deliveries(ctx, delivery.Filter{IDPart: all[1].ID[28:]})
+	require.NoError(t, err)
+	require.Equal(t, all[1:2], one)
 	require.NoError(t, fanOutToEnd(ctx, s, 3, toEachWarning("k")))
 	all, err = s.Deliveries(ctx, delivery.Filter{States: []delivery.State{delivery.Queued}, After: all[3].ID, Limit: 4})
 	require.NoError(t, err)

@@ -19,7 +19,7 @@ func eventFilters(t *testing.T, s Store) {
 	from := int64(0)
 	for range 2 {
 		require.NoError(t, s.Append(ctx,
-			activity.Event{Type: activity.HookStarted, Workload: "a", Container: "k", Claim: "c", Tenant: "t", Point: "p", Actor: "key:x", Message: "1"},
+			activity.Event{Type: activity.HookStarted, Workload: "a", Container: "k", Claim: "c", Tenant: "t", Point: "p", Actor: "key:x", Run: "r", Message: "1"},
 			activity.Event{Type: activity.HookFailed, Workload: "a", Message: "2"},
 			activity.Event{Type: activity.ClaimFailed, Workload: "b", Claim: "c", Message: "3"},
 		))
@@ -38,6 +38,7 @@ func eventFilters(t *testing.T, s Store) {
 			"claim":     {activity.Filter{Claim: "c"}, "13"},
 			"point":     {activity.Filter{Point: "p"}, "1"},
 			"actor":     {activity.Filter{Actor: "key:x"}, "1"},
+			"run":       {activity.Filter{Run: "r"}, "1"},
 			"all match": {activity.Filter{Claim: "c", Workload: "b", Types: []activity.Type{"claim"}}, "3"},
 		} {
 			got := ""
@@ -45,9 +46,28 @@ func eventFilters(t *testing.T, s Store) {
 				got += e.Message
 			}
 			require.Equal(t, c.want, got, "%s after %d", name, from)
+			if c.want != "" && from == 0 {
+				requireNewest(t, s, c.f, c.want)
+			}
 		}
 		from = lastSeq(t, s) + 5000
 		addEvents(t, s, 5000)
+	}
+}
+
+// requireNewest checks that the newest events that match are the last of those, and
+// that the log continues after its end.
+func requireNewest(t *testing.T, s Store, f activity.Filter, want string) {
+	t.Helper()
+	for n := 1; n <= len(want)+1; n++ {
+		page, err := s.NewestEvents(t.Context(), f, n)
+		require.NoError(t, err)
+		got := ""
+		for _, e := range page.Items {
+			got += e.Message
+		}
+		require.Equal(t, want[max(0, len(want)-n):], got)
+		require.Equal(t, lastSeq(t, s), page.Next)
 	}
 }
 

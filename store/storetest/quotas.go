@@ -17,6 +17,7 @@ import (
 type Quotas interface {
 	quota.Store
 	SetQuotas(defaults quota.Defaults)
+	AdmitState(ctx context.Context, workload, tenant string, bytes int64) error
 	SetStateSize(ctx context.Context, workload, tenant string, bytes int64, events ...activity.Event) error
 }
 
@@ -154,6 +155,20 @@ func quotaOfState(t *testing.T, s Store) {
 	transfer("other", 41)
 	_, err = waitingClaim(t, s, web, "ann", "")
 	requireExceeded(t, err, quota.ExceededError{Scope: of(quota.Tenant, "ann"), Kind: quota.State, Limit: 100, Current: 101})
+	// A state without a transfer, which an import makes.
+	refused := func(tenant string, bytes, current int64) {
+		t.Helper()
+		err := s.AdmitState(ctx, web, tenant, bytes)
+		requireExceeded(t, err, quota.ExceededError{Scope: of(quota.Tenant, tenant), Kind: quota.State, Limit: 100, Current: current})
+	}
+	require.NoError(t, s.AdmitState(ctx, web, "ann", 60), "it is no larger than the one before")
+	refused("ann", 61, 102)
+	require.NoError(t, s.AdmitState(ctx, web, "new", 100))
+	refused("new", 101, 101)
+	require.NoError(t, s.SetStateSize(ctx, web, "new", 90), "of a tenant that never claimed")
+	u, err := s.QuotaUsage(ctx, of(quota.Tenant, "new"))
+	require.NoError(t, err)
+	require.Equal(t, int64(90), u.State)
 	removeWorkload(t, s, web)
 	_, err = waitingClaim(t, s, "other", "ann", "")
 	require.NoError(t, err)

@@ -167,7 +167,7 @@ func runLists(t *testing.T, s Store) {
 	ctx := t.Context()
 	a1, a2, b, c := newAttempt("a", 1), newAttempt("a", 2), newAttempt("b", 1), newAttempt("c", 1)
 	b.Container, b.Claim, b.Tenant, b.Point = "k2", "", "", hooks.PostCreate
-	c.Workload = "other"
+	c.Workload, c.StartedAt = "other", a1.StartedAt.Add(time.Minute)
 	for _, r := range []hooks.Run{a1, a2, b, c} {
 		require.NoError(t, s.RunStarted(ctx, r))
 	}
@@ -187,6 +187,11 @@ func runLists(t *testing.T, s Store) {
 		"states":     {hooks.RunFilter{States: []hooks.RunState{hooks.Failed, hooks.Lost}}, "a1"},
 		"first page": {hooks.RunFilter{Limit: 3}, "a1 a2 b1"},
 		"next page":  {hooks.RunFilter{Limit: 3, After: "b"}, "c1"},
+		"newest":     {hooks.RunFilter{Newest: true, Limit: 3}, "c1 b1 a2"},
+		"older page": {hooks.RunFilter{Newest: true, After: "b"}, "a2 a1"},
+		"part of id": {hooks.RunFilter{IDPart: "b"}, "b1"},
+		"since":      {hooks.RunFilter{Since: c.StartedAt}, "c1"},
+		"since then": {hooks.RunFilter{Since: a1.StartedAt, Newest: true}, "c1 b1 a2 a1"},
 	} {
 		runs, err := s.Runs(ctx, c.f)
 		require.NoError(t, err, name)

@@ -12,6 +12,7 @@ import (
 	"github.com/hostler/hostler/delivery"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/wait"
 )
 
@@ -160,5 +161,26 @@ func eventsOfUnwiped(t *testing.T, s Store) {
 	require.Len(t, all, 4)
 	for _, e := range all {
 		require.Equal(t, "bob", e.Tenant, e.Type)
+	}
+}
+
+// outputOfUnwiped: what a container that is not wiped printed for its last tenant is in
+// no event of the claim that has it now.
+func outputOfUnwiped(t *testing.T, s Store) {
+	addIdleContainer(t, s, rev, "ann")
+	c := addActiveClaim(t, s, "bob")
+	from := lastSeq(t, s)
+	excerpt := &activity.Excerpt{Excerpt: "CANARY", Total: 6}
+	note := pool.Note(c.Container, pool.Claimed, nil,
+		activity.Event{Type: activity.ContainerUnhealthy, Data: activity.Data(activity.ContainerUnhealthyData{Check: excerpt, Output: excerpt})},
+		activity.Event{Type: activity.ContainerDied, Data: activity.Data(activity.ContainerDiedData{ExitCode: 3, Output: excerpt})})
+	for tenant, want := range map[string]int{"ann": 0, "bob": 3} {
+		note.Output = &pool.Output{Tenant: tenant, Main: runtime.Output{Tail: "CANARY", Total: 6}}
+		mustUpdateContainer(t, s, note)
+		found := events(t, s, activity.Filter{Tenant: "bob"}, from)
+		from = lastSeq(t, s)
+		require.Len(t, found, 2)
+		require.Contains(t, string(found[1].Data), `"exit_code":3`)
+		require.Equal(t, want, strings.Count(string(found[0].Data)+string(found[1].Data), "CANARY"), tenant)
 	}
 }

@@ -29,6 +29,7 @@ type Store interface {
 	pool.Workloads
 	pool.Breakers
 	pool.EventLog
+	pool.Outputs
 	claim.Store
 	hooks.Recorder
 	RunRefused(ctx context.Context, r hooks.Run) error // of gates
@@ -48,11 +49,12 @@ type Store interface {
 // Reader has the methods that read for users and followers.
 type Reader interface {
 	Events(ctx context.Context, f activity.Filter, after int64, limit int) (activity.Page, error)
+	NewestEvents(ctx context.Context, f activity.Filter, limit int) (activity.Page, error)
 	Changed() <-chan struct{}
 	Runs(ctx context.Context, f hooks.RunFilter) ([]hooks.Run, error)
 	Run(ctx context.Context, id string) ([]hooks.Run, error)
 	MemoryUsage(ctx context.Context) (map[memory.Level]memory.Usage, error)
-	CountContainers(ctx context.Context) (map[string]map[pool.State]int, error)
+	Measure(ctx context.Context, q store.MeasureQuery) (store.Measures, error)
 	LastSeq(ctx context.Context) (int64, error)
 }
 
@@ -61,6 +63,8 @@ type Admin interface {
 	Meta(ctx context.Context, key string) (string, error)
 	MetaOr(ctx context.Context, key, fresh string) (string, error)
 	SetMeta(ctx context.Context, key, value string) error
+	FollowedFiles(ctx context.Context) (pool.FollowedFiles, error)
+	UpdateFollowedFiles(ctx context.Context, set func(*pool.FollowedFiles) []activity.Event) error
 	SetProtocols(p runtime.Protocols)
 	Prune(ctx context.Context, r store.Retention) (store.Pruned, error)
 	PrunePublished(ctx context.Context, r store.PublishedRetention) (int64, error)
@@ -78,6 +82,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 	}{
 		{"container is added and moved", containerTransitions},
 		{"change of state that no flow has is refused", illegalTransitions},
+		{"record of the followed directory", followedFiles},
 		{"container events take what they leave out from before the change", containerEvents},
 		{"pool is full at its bound", poolFull},
 		{"container for a pending claim", containerForClaim},
@@ -111,12 +116,15 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"file stays while in use", files},
 		{"a replaced file is kept", replacedFiles},
 		{"failures of pools", breakers},
+		{"measures", measures},
+		{"measures of what is late", lateMeasures},
 		{"run has one start and one end", runLife},
 		{"refusal is one record that has ended", runRefused},
 		{"end of a run and start of the next are one change", runFollowed},
 		{"run event is complete", runEventData},
 		{"run is skipped", runSkipped},
 		{"outputs of runs", runOutputs},
+		{"outputs of containers", containerOutputs},
 		{"run ends with its claim", runEndsWithClaim},
 		{"run ends with its container", runEndsWithContainer},
 		{"no run starts after the end of its claim", runAfterEnd},
@@ -209,6 +217,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"retention keeps waits of live claims", pruneWaits},
 		{"lists have what a scope includes", scopes},
 		{"events of a container that is not wiped are its claim's", eventsOfUnwiped},
+		{"output of a container that is not wiped is its last tenant's", outputOfUnwiped},
 		{"close finishes queued changes", closeFinishesQueued},
 	} {
 		t.Run(c.name, func(t *testing.T) {

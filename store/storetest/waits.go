@@ -355,6 +355,7 @@ func waitRoundTrip(t *testing.T, s Store) {
 	require.NotNil(t, got.FiredAt)
 	for _, f := range []wait.Filter{
 		{}, {Workload: web}, {Claim: c.ID}, {Tenant: "ada"}, {States: []wait.State{wait.Waiting}}, {States: []wait.State{wait.Waiting, wait.Cancelled}}, {Limit: 1},
+		{IDPart: w.ID[len(w.ID)-4:]}, {Newest: true},
 	} {
 		all, err := s.Waits(t.Context(), f)
 		require.NoError(t, err)
@@ -365,7 +366,7 @@ func waitRoundTrip(t *testing.T, s Store) {
 	all, err := s.Waits(t.Context(), wait.Filter{NoContent: true})
 	require.NoError(t, err)
 	require.Equal(t, []wait.Wait{without}, all)
-	for _, f := range []wait.Filter{{Workload: "x"}, {Claim: "x"}, {Tenant: "x"}, {States: []wait.State{wait.Aborted}}, {After: w.ID}} {
+	for _, f := range []wait.Filter{{Workload: "x"}, {Claim: "x"}, {Tenant: "x"}, {States: []wait.State{wait.Aborted}}, {After: w.ID}, {IDPart: "none"}, {Newest: true, After: w.ID}} {
 		all, err := s.Waits(t.Context(), f)
 		require.NoError(t, err)
 		require.Empty(t, all, "%+v", f)

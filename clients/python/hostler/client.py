@@ -68,7 +68,9 @@ class Client:
     ) -> "Claim":
         """A container for a tenant, when it is ready. If the tenant holds one already,
         this is it, with created False. wait is how long to wait for a container when
-        none is free, and expires_in how long the claim lasts, in seconds."""
+        none is free, and expires_in how long the claim lasts, in seconds. With wait 0
+        it is not waited for; None is the server's default, up to 2 minutes for a
+        container that is being created."""
         body: Dict[str, Any] = {"workload": workload, "tenant": tenant}
         if wait is not None:
             body["wait"] = duration(wait)

@@ -50,6 +50,7 @@ class Claim(_Claim, total=False):
     source: str
     health: str
     reason: str
+    reason_chain: List[str]
     snapshot: str
     synced_at: str
     failures: int

@@ -24,7 +24,7 @@ export interface ClientOptions {
 
 /** What a claim may have. */
 export interface ClaimOptions {
-  /** Milliseconds to wait for a container when none is free. */
+  /** Milliseconds to wait for a container when none is free. 0: it is not waited for. Default: up to 2 minutes for one that is being created. */
   wait?: number;
   /** Milliseconds between two touches in the background; 0 is never. */
   touchEvery?: number;

@@ -56,6 +56,8 @@ export interface AppliedWorkload {
   name: string;
   /** Remarks about the file, such as what another format means differently. */
   notes?: Array<Note>;
+  /** With dry_run: what applying would do. The other values are those that it would have; nothing was changed. */
+  plan?: Plan;
   pool: Bounds;
   /** A hash of everything that determines its containers. */
   revision: string;
@@ -159,6 +161,8 @@ export interface Claim {
   /** Those of the request, and defaults. ••• stands for a secret. */
   parameters?: Record<string, string>;
   reason?: string;
+  /** What was being done when that went wrong, outermost first. */
+  reason_chain?: Array<string>;
   /** When it was released or failed. */
   released_at?: string;
   /** When the failed release is retried; omitted when it is not retried automatically. */
@@ -218,6 +222,8 @@ export interface ClaimExtendedData {
 }
 
 export interface ClaimReleaseFailedData {
+  /** What was being done when it failed, outermost first. */
+  chain?: Array<string>;
   error?: string;
   /** Consecutive failures with this reason. */
   failures?: number;
@@ -253,7 +259,7 @@ export interface ClaimRequest {
   parameters?: Record<string, string>;
   /** The tenant's name, by default that of the credential; a repeated request for the same tenant returns the same claim. */
   tenant?: string;
-  /** How long to wait for a container, at most 5m. Default: not at all when every container is in use, and up to 2m for one that is being created. */
+  /** How long to wait for a container, at most 5m. 0: not at all, so that only an idle container is claimed. Default: not at all when every container is in use, and up to 2m for one that is being created. */
   wait?: string | number;
   /** The workload's id. */
   workload: string;
@@ -383,10 +389,14 @@ export interface Container {
   id: string;
   /** The machine that it runs on, since it was idle for the first time. */
   node?: string;
+  /** Whether its last output is kept, after a failure, for when it is gone: kept, or wanted while it is still to be read. */
+  output?: string;
   /** The protocol version of its shim: that of the server that created it. */
   protocol: number;
   /** Why it is being destroyed, was destroyed, or is not healthy. */
   reason?: string;
+  /** What was being done when that went wrong, outermost first. */
+  reason_chain?: Array<string>;
   revision: string;
   snapshot?: string;
   state: "creating" | "idle" | "claimed" | "destroying" | "destroyed" | (string & {});
@@ -410,11 +420,20 @@ export interface ContainerDestroyingData {
 export interface ContainerDiedData {
   exit_code?: number;
   oom_killed?: boolean;
+  /** The end of what its main process printed, for authors and operators. */
+  output?: Excerpt;
 }
 
 export interface ContainerForcedData {
   /** Whether its pre_destroy hooks are skipped. */
   now?: boolean;
+}
+
+export interface ContainerUnhealthyData {
+  /** What the health check printed, for authors and operators. */
+  check?: Excerpt;
+  /** The end of what its main process printed, for authors and operators. */
+  output?: Excerpt;
 }
 
 export interface CreatedKey {
@@ -625,6 +644,26 @@ export interface ExtendRequest {
   by: string | number;
 }
 
+export interface FieldChange {
+  /** The value in the file, as JSON; missing: there is none. */
+  after?: string;
+  /** The value that is applied, as JSON; missing: there was none. */
+  before?: string;
+  /** Its path, such as hooks.post_claim[1].timeout. */
+  field: string;
+}
+
+export interface FileFault {
+  /** From 1. */
+  column?: number;
+  field?: string;
+  /** What to write instead. */
+  hint?: string;
+  /** From 1. */
+  line?: number;
+  message: string;
+}
+
 export interface FileInfo {
   gid: number;
   mode: number;
@@ -654,8 +693,13 @@ export interface FileUsedData {
 export interface FillStatus {
   /** Consecutive failures to create a container. */
   failures: number;
+  /** The container whose creation that was. Its output is kept. */
+  last_container?: string;
+  /** The cause, and the last lines that the main process printed. */
   last_error?: string;
   last_error_at?: string;
+  /** What was being done when it occurred, outermost first. */
+  last_error_chain?: Array<string>;
   next_try?: string;
   state: "idle" | "filling" | "backing_off" | "failing" | "draining" | (string & {});
 }
@@ -766,6 +810,8 @@ export interface HookEndedData {
   stderr?: Excerpt;
   stdout?: Excerpt;
   timed_out?: boolean;
+  /** The timeout that passed. */
+  timeout_ms?: number;
 }
 
 export interface HookStartedData {
@@ -1002,6 +1048,19 @@ export interface Permitted {
   reason: string;
 }
 
+export interface Plan {
+  /** The values of the file that differ from the applied file, by path, at most 200. Bounds that the pool was scaled to are those of pool. */
+  changes: Array<FieldChange>;
+  /** The pool is draining, or the workload is being deleted, and this would end it. */
+  ends_draining?: boolean;
+  /** The revision that is applied; empty: there is no such workload. */
+  previous_revision?: string;
+  /** The containers that would be outdated, by the reason. */
+  replaced: Array<Replaced>;
+  /** What of that determines the containers, such as image or hooks.post_create. Empty: the revision stays. */
+  revised: Array<string>;
+}
+
 export interface PoolScaledData {
   max_size?: number;
   min_idle?: number;
@@ -1010,6 +1069,8 @@ export interface PoolScaledData {
 }
 
 export interface PoolWarningData {
+  /** What was being done when it failed, outermost first. */
+  chain?: Array<string>;
   /** Consecutive failures of the revision. */
   failures?: number;
   /** When the next container is created. */
@@ -1046,7 +1107,7 @@ export interface Problem {
   limit?: number;
   /** Of quota_exceeded, and of rate_limited by a quota: which one. */
   quota?: string;
-  /** Of pool_exhausted and pool_not_ready: exhausted, not_ready, fill_failing or draining. Of sync_failed: sink, credentials, too_large, tenant, stale, conflict, damaged or not_allowed. Of command_not_started: binary_not_found, not_executable, user_not_found, workdir_not_found, bad_input, unsupported or start_failed. Of denied_by_hook: the hook. */
+  /** Of pool_exhausted and pool_not_ready: exhausted, not_ready, fill_failing, draining or deleting. Of sync_failed: sink, credentials, too_large, tenant, stale, conflict, damaged, unknown_format, unknown_key or not_allowed. Of command_not_started: binary_not_found, not_executable, user_not_found, workdir_not_found, bad_input, unsupported or start_failed. Of denied_by_hook: the hook. */
   reason?: string;
   /** Of hook_failed: the attempt that failed, with its output. */
   run?: Run;
@@ -1100,6 +1161,16 @@ export interface ReasonData {
 export interface ReleaseRequest {
   /** Destroy the container with the tenant's state, without uploading it. */
   discard?: boolean;
+}
+
+export interface Replaced {
+  /** Destroyed when their claims are released. */
+  claimed: number;
+  /** Their creation is canceled unless it ends soon. */
+  creating: number;
+  /** Destroyed once enough new containers are ready. */
+  idle: number;
+  reason: string;
 }
 
 export interface ReplayRequest {
@@ -1178,6 +1249,8 @@ export interface Run {
   ended_at?: string;
   /** Why there is no exit code, or why the hook was skipped. */
   error?: string;
+  /** What was being done when the error occurred, outermost first. */
+  error_chain?: Array<string>;
   /** The type of the event that an event hook ran for; test. and the point if the run was a test. */
   event?: string;
   /** Omitted if there is none: the command never started, or its outcome is unknown. */
@@ -1207,12 +1280,14 @@ export interface Run {
   status?: number;
   /** Omitted in lists without output=true, and if empty. */
   stderr?: Output;
-  /** Omitted in lists without output=true, and if empty. */
+  /** Omitted in lists without output=true, and if empty. Of an attempt that runs, only the answer for one run has it: the lines so far. */
   stdout?: Output;
   /** The hook ended its point as a success: the hooks after it were skipped. */
   stopped?: boolean;
   tenant?: string;
   timed_out?: boolean;
+  /** The timeout that passed. */
+  timeout_ms?: number;
   /** Of a run at a point of a wait: the wait's id, a dot, and the round. */
   wait?: string;
   /** What the author of the hook should know although the attempt was made, such as a variable that was empty. */
@@ -1259,7 +1334,7 @@ export interface Snapshot {
   /** What its upload has stored, its index included. The rest was there. 0 for a restored one. */
   new_bytes: number;
   /** Why it was taken: release, interval, request, restored or import. */
-  reason?: "release" | "interval" | "request" | "restored" | (string & {});
+  reason?: "release" | "interval" | "request" | "restored" | "import" | (string & {});
   /** The older snapshot that it restores. */
   restored_from?: string;
   /** The workload's revision of its container. */
@@ -1610,11 +1685,25 @@ export interface Workload {
   updated_at: string;
 }
 
+export interface WorkloadAcceptedData {
+  /** Its name in the directory that the server follows. */
+  file?: string;
+}
+
 export interface WorkloadAppliedData {
   /** The revision before. */
   previous_revision?: string;
   /** The revision since then. */
   revision?: string;
+}
+
+export interface WorkloadRejectedData {
+  /** What is wrong with the file, the first of them. */
+  faults?: Array<FileFault>;
+  /** Its name in the directory that the server follows. */
+  file?: string;
+  /** The number of other faults. */
+  more?: number;
 }
 
 /** What requests have and are answered with, by method and path. */
@@ -1685,7 +1774,7 @@ export interface Operations {
   /** List claims */
   "GET /v1/claims": {
     path: Record<never, never>;
-    query: { limit?: number; after?: string; workload?: string; tenant?: string; container?: string; label?: Array<string> | null; state?: Array<string> | null };
+    query: { limit?: number; after?: string; id?: string; order?: "asc" | "desc"; workload?: string; tenant?: string; container?: string; label?: Array<string> | null; state?: Array<string> | null };
     body: undefined;
     answer: PageClaim;
   };
@@ -1951,7 +2040,7 @@ export interface Operations {
   /** List containers */
   "GET /v1/containers": {
     path: Record<never, never>;
-    query: { limit?: number; after?: string; workload?: string; tenant?: string; state?: Array<string> | null };
+    query: { limit?: number; after?: string; id?: string; order?: "asc" | "desc"; workload?: string; tenant?: string; state?: Array<string> | null };
     body: undefined;
     answer: PageContainer;
   };
@@ -1979,7 +2068,7 @@ export interface Operations {
   /** List deliveries of events to event hooks */
   "GET /v1/deliveries": {
     path: Record<never, never>;
-    query: { limit?: number; after?: string; workload?: string; hook?: string; container?: string; claim?: string; tenant?: string; state?: Array<string> | null };
+    query: { limit?: number; after?: string; id?: string; order?: "asc" | "desc"; workload?: string; hook?: string; container?: string; claim?: string; tenant?: string; state?: Array<string> | null };
     body: undefined;
     answer: PageDelivery;
   };
@@ -2014,7 +2103,7 @@ export interface Operations {
   /** Read or follow the activity log */
   "GET /v1/events": {
     path: Record<never, never>;
-    query: { after?: string; since?: string; type?: Array<string> | null; workload?: string; container?: string; tenant?: string; claim?: string; point?: string; actor?: string; label?: Array<string> | null; min_priority?: number; untrusted?: "true" | "false"; limit?: number; follow?: boolean };
+    query: { after?: string; since?: string; type?: Array<string> | null; workload?: string; container?: string; tenant?: string; claim?: string; point?: string; actor?: string; run?: string; label?: Array<string> | null; min_priority?: number; untrusted?: "true" | "false"; limit?: number; last?: number; follow?: boolean };
     body: undefined;
     answer: EventPage;
   };
@@ -2028,14 +2117,14 @@ export interface Operations {
   /** Follow the activity log */
   "GET /v1/events/stream": {
     path: Record<never, never>;
-    query: { after?: string; since?: string; type?: Array<string> | null; workload?: string; container?: string; tenant?: string; claim?: string; point?: string; actor?: string; label?: Array<string> | null; min_priority?: number; untrusted?: "true" | "false" };
+    query: { after?: string; since?: string; type?: Array<string> | null; workload?: string; container?: string; tenant?: string; claim?: string; point?: string; actor?: string; run?: string; label?: Array<string> | null; min_priority?: number; untrusted?: "true" | "false" };
     body: undefined;
     answer: FollowedEvent;
   };
   /** List hook runs */
   "GET /v1/hook-runs": {
     path: Record<never, never>;
-    query: { limit?: number; after?: string; workload?: string; container?: string; claim?: string; tenant?: string; point?: string; output?: boolean; state?: Array<string> | null };
+    query: { limit?: number; after?: string; id?: string; order?: "asc" | "desc"; workload?: string; container?: string; claim?: string; tenant?: string; point?: string; since?: string; output?: boolean; state?: Array<string> | null };
     body: undefined;
     answer: PageRun;
   };
@@ -2140,7 +2229,7 @@ export interface Operations {
   /** List waits */
   "GET /v1/waits": {
     path: Record<never, never>;
-    query: { limit?: number; after?: string; workload?: string; claim?: string; tenant?: string; state?: Array<string> | null };
+    query: { limit?: number; after?: string; id?: string; order?: "asc" | "desc"; workload?: string; claim?: string; tenant?: string; state?: Array<string> | null };
     body: undefined;
     answer: PageWait;
   };
@@ -2182,7 +2271,7 @@ export interface Operations {
   /** Apply a workload file */
   "PUT /v1/workloads/{id}": {
     path: { id: string };
-    query: Record<never, never>;
+    query: { dry_run?: boolean };
     body: unknown;
     answer: AppliedWorkload;
   };

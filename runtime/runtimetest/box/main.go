@@ -151,6 +151,7 @@ func commands() map[string]command {
 		"say-at-term": {1, printOnTerm}, // farewell's child
 		"forkstorm":   {1, forkstorm},
 		"ps":          {1, ps},
+		"own-ps":      {1, ownPS},
 		"state":       {1, state},
 		"zombies":     {0, zombies},
 		"write":       {2, write},

@@ -208,17 +208,55 @@ func ps(args []string) error {
 	if err != nil {
 		return err
 	}
+	return printProcs(all, args[0])
+}
+
+// ownPS is ps without the processes of other containers, which a container sees
+// that shares the machine's process ids.
+func ownPS(args []string) error {
+	all, err := allProcs()
+	if err != nil {
+		return err
+	}
+	top, err := resolvePID("init")
+	if err != nil {
+		return err
+	}
+	return printProcs(descendants(all, top), args[0])
+}
+
+// printProcs prints the processes whose command line has a part.
+func printProcs(all []process, part string) error {
 	for _, p := range all {
 		argv, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.pid))
 		if err != nil || p.pid == os.Getpid() || p.state == "Z" || p.state == "X" {
 			continue
 		}
 		line := strings.ReplaceAll(strings.TrimRight(string(argv), "\x00"), "\x00", " ")
-		if strings.Contains(line, args[0]) {
+		if strings.Contains(line, part) {
 			fmt.Println(p.pid, line)
 		}
 	}
 	return nil
+}
+
+// descendants returns a process and those that descend from it.
+func descendants(all []process, top int) []process {
+	parents := make(map[int]int, len(all))
+	for _, p := range all {
+		parents[p.pid] = p.parent
+	}
+	var list []process
+	for _, p := range all {
+		up := p.pid
+		for up > 0 && up != top {
+			up = parents[up]
+		}
+		if up == top {
+			list = append(list, p)
+		}
+	}
+	return list
 }
 
 // state prints the letter of a process's state.
@@ -244,17 +282,10 @@ func zombies([]string) error {
 	if err != nil {
 		return err
 	}
-	parents := make(map[int]int, len(all))
-	for _, p := range all {
-		parents[p.pid] = p.parent
-	}
 	n := 0
-	for _, p := range all {
-		for up := p.pid; p.state == "Z" && up > 0; up = parents[up] {
-			if up == top {
-				n++
-				break
-			}
+	for _, p := range descendants(all, top) {
+		if p.state == "Z" {
+			n++
 		}
 	}
 	_, err = fmt.Println(n)

@@ -138,6 +138,12 @@ func (c Containers) WaitResult(ctx context.Context, id string, cmd runtime.Comma
 	return result, wrap(err, "request an outcome from the container %s", id)
 }
 
+// Output implements runtime.Outputs.Output.
+func (c Containers) Output(ctx context.Context, id, runID string) (stdout, stderr runtime.Output, err error) {
+	stdout, stderr, err = c.sessions.Get(id).Output(ctx, runID)
+	return stdout, stderr, wrap(err, "read the output of a command in the container %s", id)
+}
+
 // RecordBaseline implements runtime.Recycler.RecordBaseline. The shim finds the
 // changes itself: an engine compares modification times, which every owner of a
 // file can set.
