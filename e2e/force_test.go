@@ -19,7 +19,7 @@ hooks:
   pre_release: [{ name: hang, command: [APP, hang, MARKER], timeout: 5m }]
   pre_destroy:
     - { name: notify, builtin: log }
-    - { name: last, command: [BOX, echo, last] }
+    - { name: last, command: [BOX, echo, last], idempotent: true } # the server is killed at any moment
 `
 
 // A claimed container is destroyed by force: the running hook is ended, and the

@@ -25,7 +25,7 @@ type hookPolicyFile struct {
 	Timeout     duration  `yaml:"timeout" default:"30s" min:"1ms" max:"10m" doc:"The timeout of one attempt. After it, the command and all processes that it started are terminated."`
 	OnError     string    `yaml:"on_error" default:"fail" enum:"fail,continue,retry,log" doc:"After a failure: the point fails, the next hook runs, or the hook is retried and then fails. log is another name of continue."`
 	OnExhausted string    `yaml:"on_exhausted" enum:"fail,continue" doc:"After the last failed retry: the point fails, or the next hook runs. Default: fail at points, continue for events."`
-	Idempotent  bool      `yaml:"idempotent" doc:"Run the hook again if the server was killed while it ran and its outcome is unknown. Otherwise it fails then."`
+	Idempotent  bool      `yaml:"idempotent" doc:"Run the hook again if the server was killed while it ran and its outcome is unknown. Otherwise it fails then. A builtin runs again always."`
 	Retries     *int      `yaml:"retries" min:"1" max:"25" doc:"The max number of retries, after 1 s, 2 s, 4 s and so on; only with on_error: retry. Default: 1 at points, where it is at most 5, and 15 for events."`
 	Condition   string    `yaml:"condition" pattern:"^.+$" hint:"a comparison" doc:"When the hook runs: comparisons NAME == literal or NAME != literal, joined by &&. Otherwise it is skipped."`
 	Enabled     bool      `yaml:"enabled" default:"true" doc:"false: the hook is skipped."`

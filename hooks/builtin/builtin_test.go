@@ -132,6 +132,7 @@ func TestExecute(t *testing.T) {
 			ending := Executor{}.Ending(hooks.Run{State: res.State})
 			require.False(t, ending.MayRetry)
 			require.True(t, ending.MayContinue)
+			require.True(t, ending.Harmless)
 		})
 	}
 	require.Contains(t, out.String(), "canary", "the log has the panic")

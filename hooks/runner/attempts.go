@@ -52,7 +52,7 @@ func (r *Runner) attempts(ctx context.Context, t *trail, h hooks.Hook, run hooks
 	return func(yield func(outcome, error) bool) {
 		for i, p := range prior {
 			last := i == len(prior)-1
-			o, err := r.resume(ctx, h, p, s, h.Idempotent && last)
+			o, err := r.resume(ctx, h, p, s, last && (h.Idempotent || r.executors.Of(p.Kind).Ending(p).Harmless))
 			o.followed = !last
 			if !yield(o, err) {
 				return

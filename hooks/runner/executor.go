@@ -133,6 +133,9 @@ func isUnavailable(err error) bool {
 type Ending struct {
 	MayRetry    bool // another attempt may end differently
 	MayContinue bool // nothing of it is left, and the next hook can run
+	// Harmless reports whether it changes nothing: it may run again if its outcome
+	// is unknown, like an idempotent hook.
+	Harmless bool
 }
 
 // Executors are the executors by kind.

@@ -104,6 +104,36 @@ func TestResumePriorRuns(t *testing.T) {
 	}
 }
 
+// harmless is an executor whose actions change nothing, and whose results are lost
+// with the server.
+type harmless struct{ executed []int }
+
+func (x *harmless) Execute(_ context.Context, a Attempt) Result {
+	x.executed = append(x.executed, a.Context.Attempt)
+	return Result{State: hooks.Succeeded, Gone: true}
+}
+
+func (*harmless) WaitResult(context.Context, Attempt) Result {
+	return Result{State: hooks.Unknown, Gone: true}
+}
+
+func (*harmless) Ending(hooks.Run) Ending { return Ending{Harmless: true} }
+
+// An action that changes nothing runs again after a crash at any moment, also if its
+// hook is not idempotent, but not after an end that is known.
+func TestHarmlessActionsRunAgain(t *testing.T) {
+	for prior, want := range map[hooks.RunState][]int{
+		hooks.Running: {2}, hooks.Unknown: {2}, hooks.Failed: nil, hooks.Succeeded: nil,
+	} {
+		x := &harmless{}
+		rec := &fakeRecorder{prior: []hooks.Run{{ID: "r", Hook: "a", Kind: hooks.KindBuiltin, Attempt: 1, State: prior, StartedAt: time.Now()}}}
+		h := hooks.Hook{Name: "a", Timeout: time.Second, Action: hooks.Builtin{Name: "log"}}
+		_, err := testRunner{New(nil, rec, Executors{hooks.KindBuiltin: x}, nil)}.run(t.Context(), hooks.PreDestroy, []hooks.Hook{h}, Subject{Container: "k"})
+		require.Equal(t, want, x.executed, prior)
+		require.Equal(t, prior == hooks.Failed, err != nil, prior)
+	}
+}
+
 // The outcome is queried by the id under which the attempt was started.
 func TestResumeUsesSameAttemptID(t *testing.T) {
 	s := &scriptedRuntime{results: map[string][]scriptedResult{"a": {exit3}}}

@@ -222,10 +222,16 @@ var hookRuns = []mutation{
 		new:  `context.WithTimeout(ctx, a.Timeout+0*resumeTimeout)`,
 	},
 	{
+		desc: "a builtin that a killed server had cut off does not run again", test: "TestHarmlessActionsRunAgain",
+		file: "hooks/runner/attempts.go",
+		old:  `(h.Idempotent || r.executors.Of(p.Kind).Ending(p).Harmless)`,
+		new:  `h.Idempotent`,
+	},
+	{
 		desc: "a hook that is not idempotent runs again when its outcome is unknown", test: "TestResumePriorRuns",
 		file: "hooks/runner/attempts.go",
-		old:  `h.Idempotent && last)`,
-		new:  `last)`,
+		old:  `last && (h.Idempotent ||`,
+		new:  `last && (true ||`,
 	},
 	{
 		desc: "an idempotent hook runs again although a process of it may remain", test: "TestResumePriorRuns",
