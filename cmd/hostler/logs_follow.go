@@ -19,24 +19,42 @@ const (
 
 // logFollower finds what a log has beyond what was printed.
 type logFollower struct {
-	known []byte // the window that was read last
-	whole bool   // known is the whole log, and not its end
+	window int    // how many bytes are read of its end each time
+	known  []byte // the window that was read last
+	whole  bool   // known is the whole log, and not its end
 }
 
-// advance returns what was added to the log, from a window of it: its last logWindow
-// bytes, or the whole log. If what was printed last is not in it, all of it is new,
-// and what was between is lost.
-func (f *logFollower) advance(text []byte) (added []byte, lost bool) {
-	before, wasWhole := f.known, f.whole
-	f.known, f.whole = text, len(text) < logWindow
-	if wasWhole && bytes.HasPrefix(text, before) {
-		return text[len(before):], false
+// A gap is what may be missing before the text that a logFollower returns.
+type gap int
+
+// The gaps.
+const (
+	noGap    gap = iota
+	newLog       // the log began again: the container was wiped
+	lostText     // more was printed than the window has
+)
+
+// advance returns what was added to the log, from the window that was read now, and
+// what may be missing before it.
+func (f *logFollower) advance(text []byte) (added []byte, missing gap) {
+	before, wasWhole := f.known, f.whole || len(f.known) == 0
+	f.known, f.whole = text, len(text) < f.window
+	if wasWhole && bytes.HasPrefix(text, before) && (f.whole || len(before) > 0) {
+		return text[len(before):], noGap
 	}
 	marker := before[max(0, len(before)-logMarker):]
 	if i := bytes.LastIndex(text, marker); i >= 0 && len(marker) > 0 {
-		return text[i+len(marker):], false
+		return text[i+len(marker):], noGap
 	}
-	return text, len(before) > 0
+	if f.whole {
+		return text, newLog
+	}
+	return text, lostText
+}
+
+var gapTexts = map[gap]string{
+	newLog:   "# the log begins again: the container was wiped",
+	lostText: "# lines are missing here: the container prints too much",
 }
 
 // followContainer prints the last lines of a container's log, and what is added
@@ -46,7 +64,7 @@ func followContainer(ctx context.Context, out, errOut io.Writer, c *client.Clien
 	if err != nil {
 		return err
 	}
-	var f logFollower
+	f := logFollower{window: logWindow}
 	f.advance(text)
 	shown := text[max(0, len(text)-defaultLogBytes):]
 	if tail > 0 {
@@ -64,9 +82,9 @@ func followContainer(ctx context.Context, out, errOut io.Writer, c *client.Clien
 		if err != nil {
 			return box.State == client.ContainerDestroyed, err
 		}
-		added, lost := f.advance(text)
-		if lost {
-			fmt.Fprintln(errOut, "# lines are missing here: the container was wiped, or prints too much")
+		added, missing := f.advance(text)
+		if missing != noGap {
+			fmt.Fprintln(errOut, gapTexts[missing])
 		}
 		return box.State == client.ContainerDestroyed || box.Health == client.Exited, printLog(out, id, added)
 	})

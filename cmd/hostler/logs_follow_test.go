@@ -16,28 +16,35 @@ import (
 )
 
 // What was added to a log is found whether the log is whole or only its end, also if
-// its lines repeat; what is missing is said.
+// its lines repeat; what may be missing is said.
 func TestLogFollower(t *testing.T) {
-	var f logFollower
-	step := func(text, want string, wantLost bool) {
+	const window = 64 << 10
+	f := logFollower{window: window}
+	step := func(text, want string, missing gap) {
 		t.Helper()
-		added, lost := f.advance([]byte(text))
+		added, found := f.advance([]byte(text))
 		require.Equal(t, want, string(added))
-		require.Equal(t, wantLost, lost)
+		require.Equal(t, missing, found)
 	}
-	step("tick\n", "tick\n", false)
-	step("tick\ntick\ntick\n", "tick\ntick\n", false)
-	step("tick\ntick\ntick\n", "", false)
-	step("wiped\n", "wiped\n", true)
-	f = logFollower{}
-	var log strings.Builder
-	for i := range 300_000 {
-		fmt.Fprintf(&log, "line %d\n", i)
+	var long strings.Builder
+	for i := range 30_000 {
+		fmt.Fprintf(&long, "line %d\n", i)
 	}
-	end := func(at int) string { return log.String()[at-logWindow : at] }
-	step(end(logWindow), end(logWindow), false)
-	step(end(logWindow+100), log.String()[logWindow:logWindow+100], false)
-	step(end(2*logWindow+100), end(2*logWindow+100), true)
+	end := func(at int) string { return long.String()[max(0, at-window):at] }
+	step("", "", noGap)
+	step("tick\n", "tick\n", noGap)
+	step("tick\ntick\ntick\n", "tick\ntick\n", noGap)
+	step("tick\ntick\ntick\n", "", noGap)
+	step("wiped\n", "wiped\n", newLog)
+	step(end(100), end(100), newLog)
+	step(end(window), long.String()[100:window], noGap)
+	step(end(window+100), long.String()[window:window+100], noGap)
+	step(end(2*window+101), end(2*window+101), lostText)
+	step("again\n", "again\n", newLog)
+	f = logFollower{window: window}
+	step(end(2*window), end(2*window), lostText)
+	step("", "", newLog)
+	step(end(2*window), end(2*window), lostText)
 }
 
 // The last lines of a log are whole, however much has to be read for them.

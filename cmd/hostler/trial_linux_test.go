@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -57,35 +56,6 @@ func TestTrialConfiguration(t *testing.T) {
 	info, err := os.Stat(d.path)
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o700), info.Mode().Perm())
-}
-
-// Each line of a log is shown once, also when the log is longer than what is read of
-// it, or begins again.
-func TestTrialLog(t *testing.T) {
-	var l trialLog
-	next := func(text string) (string, bool) {
-		fresh, gap := l.next([]byte(text))
-		return string(fresh), gap
-	}
-	for _, tt := range []struct{ text, want string }{{"", ""}, {"a\n", "a\n"}, {"a\n", ""}, {"a\nb\n", "b\n"}, {"c\n", "c\n"}} {
-		got, gap := next(tt.text)
-		require.Equal(t, tt.want, got)
-		require.False(t, gap)
-	}
-	lines := func(from, to int) string {
-		var b bytes.Buffer
-		for n := from; n < to; n++ {
-			b.WriteString(strings.Repeat("x", 1020) + string(rune('a'+n%26)) + string(rune('a'+n/26%26)) + "z\n")
-		}
-		return b.String()[max(0, b.Len()-trialLogTail):]
-	}
-	_, gap := next(lines(0, 300))
-	require.True(t, gap, "its beginning was not read")
-	got, gap := next(lines(0, 302))
-	require.Equal(t, lines(300, 302), got)
-	require.False(t, gap)
-	_, gap = next(lines(302, 600))
-	require.True(t, gap)
 }
 
 // The hook whose failure is the trial's is the first whose last attempt failed, unless

@@ -17,32 +17,6 @@ const (
 	trialLogTail     = 256 << 10
 )
 
-// trialLog finds what is new in the end of a log.
-type trialLog struct {
-	size int    // of the whole log, while that is shorter than what is read of it
-	last []byte // the end of what was shown
-}
-
-// next returns what follows the last text in the new end of the log, and whether
-// there may have been more between the two.
-func (l *trialLog) next(text []byte) (fresh []byte, gap bool) {
-	switch i := bytes.LastIndex(text, l.last); {
-	case len(text) < trialLogTail && l.size <= len(text):
-		fresh = text[l.size:] // it is the whole log
-	case len(text) < trialLogTail:
-		fresh = text // a new log: the container was started again
-	case i >= 0:
-		fresh = text[i+len(l.last):]
-	default:
-		fresh, gap = text, true
-	}
-	l.size = len(text)
-	if len(fresh) > 0 {
-		l.last = bytes.Clone(text[max(0, len(text)-4096):])
-	}
-	return fresh, gap
-}
-
 // followLog shows what the main process and hooks print, until ctx ends.
 func (t *trial) followLog(ctx context.Context, rt runtime.Runtime, api *client.Client) error {
 	again := time.NewTicker(trialLogInterval)
@@ -88,13 +62,13 @@ func (t *trial) copyLog(ctx context.Context, rt runtime.Runtime, id string) {
 	if end := bytes.LastIndexByte(text, '\n'); !isEnding && end+1 < len(text) && len(text) < trialLogTail {
 		text = text[:end+1] // the rest of the line follows
 	}
-	fresh, gap := t.log.next(text)
+	added, missing := t.log.advance(text)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if gap {
+	if missing == lostText {
 		t.printLines("main", []byte("… more was printed than is shown"))
 	}
-	t.printLines("main", fresh)
+	t.printLines("main", added)
 }
 
 // failedRow returns the row of the first hook whose failure is the trial's.

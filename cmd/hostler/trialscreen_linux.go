@@ -39,7 +39,7 @@ type trialScreen struct {
 	// logMu guards log, and is held while one is read: of two readers, the later
 	// one could have the older text.
 	logMu sync.Mutex
-	log   trialLog
+	log   logFollower
 }
 
 // attemptKey identifies an attempt of a hook.
@@ -56,7 +56,7 @@ type trialRow struct {
 }
 
 func newTrialScreen(out io.Writer, id string) *trialScreen {
-	return &trialScreen{to: out, id: id, begin: time.Now(), seen: map[client.EventType]bool{}, hooks: map[attemptKey]*attemptFollower{}, changed: make(chan struct{})}
+	return &trialScreen{to: out, id: id, begin: time.Now(), log: logFollower{window: trialLogTail}, seen: map[client.EventType]bool{}, hooks: map[attemptKey]*attemptFollower{}, changed: make(chan struct{})}
 }
 
 func (o *trialOptions) printf(format string, args ...any) {

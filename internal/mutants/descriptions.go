@@ -56,8 +56,8 @@ var descriptions = []mutation{
 	{
 		desc: "lines that were lost from a log are not noticed", test: "TestLogFollower", pkg: "cmd/hostler",
 		file: "cmd/hostler/logs_follow.go",
-		old:  `return text, len(before) > 0`,
-		new:  `return text, false`,
+		old:  `return text, lostText`,
+		new:  `return text, noGap`,
 	},
 	{
 		desc: "an error with -o json is text", test: "TestProblems", pkg: "cmd/hostler",
