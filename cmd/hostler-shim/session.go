@@ -193,7 +193,7 @@ func (c *session) handleOutput(in *shim.Incoming) {
 		_ = in.Respond(shim.Response{Error: &shim.WireError{Code: shim.CodeUnknownRun, Detail: in.Request.RunID}})
 		return
 	}
-	result, err := c.supervisor.printed(known)
+	result, err := c.supervisor.printed(known, outputTimeout)
 	respond(in, shim.Response{Result: &result}, err)
 }
 

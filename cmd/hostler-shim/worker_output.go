@@ -36,13 +36,14 @@ type question struct {
 var errNoAnswer = fmt.Errorf("%w: the worker does not answer", runtime.ErrUnavailable)
 
 // printed returns what the command that the worker runs has printed so far. The
-// answer has no ID if the command has ended instead.
-func (p *workerProcess) printed(runID string) (workerOutput, error) {
+// answer has no ID if the command has ended instead. It waits for the answer as long
+// as limit.
+func (p *workerProcess) printed(runID string, limit time.Duration) (workerOutput, error) {
 	q, err := p.ask(runID)
 	if err != nil {
 		return workerOutput{}, fmt.Errorf("%w: %w", errNoAnswer, err)
 	}
-	timeout := time.NewTimer(outputTimeout)
+	timeout := time.NewTimer(limit)
 	defer timeout.Stop()
 	select {
 	case <-q.done:
@@ -143,11 +144,12 @@ func (d *drain) printed() runtime.Output {
 }
 
 // printed returns what a run has printed so far. The output of a run that has ended
-// is that of its outcome: at no moment is it less than before.
-func (s *supervisor) printed(r *run) (runtime.Result, error) {
+// is that of its outcome: at no moment is it less than before. It waits as long as
+// limit for the worker's answer, and for the outcome.
+func (s *supervisor) printed(r *run, limit time.Duration) (runtime.Result, error) {
 	p, ending := s.runs.workerOf(r)
 	if p != nil {
-		o, err := p.printed(r.id)
+		o, err := p.printed(r.id, limit)
 		if err != nil {
 			return runtime.Result{}, err
 		}
@@ -161,7 +163,7 @@ func (s *supervisor) printed(r *run) (runtime.Result, error) {
 			return runtime.Result{}, nil // it waits in the queue
 		}
 	}
-	timeout := time.NewTimer(outputTimeout)
+	timeout := time.NewTimer(limit)
 	defer timeout.Stop()
 	select {
 	case <-r.done:

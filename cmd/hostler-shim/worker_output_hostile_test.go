@@ -30,7 +30,7 @@ func TestOutputAtEnd(t *testing.T) {
 	s, r, end := p.supervised()
 	var caller errgroup.Group
 	caller.Go(func() error {
-		result, err := s.printed(r)
+		result, err := s.printed(r, longTimeout)
 		if err == nil {
 			require.Equal(t, "all of it", result.Stdout.Head)
 		}
@@ -44,11 +44,11 @@ func TestOutputAtEnd(t *testing.T) {
 
 	ending, _ := s.runs.getOrCreate("ending", func() {})
 	s.runs.setWorker(ending, nil)
-	_, err := s.printed(ending)
+	_, err := s.printed(ending, outputTimeout)
 	require.ErrorIs(t, err, runtime.ErrUnavailable, "it has none yet, which is not the same as an empty one")
 
 	queued, _ := s.runs.getOrCreate("queued", func() {})
-	result, err := s.printed(queued)
+	result, err := s.printed(queued, outputTimeout)
 	require.NoError(t, err)
 	require.Zero(t, result)
 }
@@ -62,13 +62,13 @@ func TestOutputOfStoppedWorker(t *testing.T) {
 	for err := error(nil); err == nil; {
 		_, err = p.workerProcess.socket.Write(make([]byte, 64))
 	}
-	require.NoError(t, p.workerProcess.socket.SetWriteDeadline(time.Now().Add(10*time.Second)))
+	require.NoError(t, p.workerProcess.socket.SetWriteDeadline(time.Now().Add(2*longTimeout)))
 	var callers errgroup.Group
 	for range 5 {
 		callers.Go(func() error {
 			begin := time.Now()
-			_, err := p.printed("r")
-			require.Less(t, time.Since(begin), outputTimeout+5*time.Second)
+			_, err := p.printed("r", outputTimeout)
+			require.Less(t, time.Since(begin), longTimeout)
 			return err
 		})
 	}

@@ -59,6 +59,9 @@ func (p *playedWorker) await(condition func() bool) {
 	require.Eventually(p.t, condition, time.Minute, time.Millisecond)
 }
 
+// longTimeout is for an answer that comes: a busy machine may take some time for it.
+const longTimeout = time.Minute
+
 func (p *playedWorker) isAsked() bool {
 	p.askMu.Lock()
 	defer p.askMu.Unlock()
@@ -73,7 +76,7 @@ func TestWorkerOutput(t *testing.T) {
 	var callers errgroup.Group
 	for range 5 {
 		callers.Go(func() error {
-			o, err := p.printed("r")
+			o, err := p.printed("r", longTimeout)
 			if err == nil {
 				require.Equal(t, "so far", o.Stdout.Head)
 			}
@@ -98,7 +101,7 @@ func TestWorkerOutput(t *testing.T) {
 	require.NoError(t, p.err)
 	require.Equal(t, 3, p.result.ExitCode)
 	require.False(t, p.notReusable)
-	_, err = p.printed("r")
+	_, err = p.printed("r", longTimeout)
 	require.ErrorIs(t, err, runtime.ErrUnavailable, "nothing is asked of a worker that runs nothing")
 }
 
@@ -109,7 +112,7 @@ func TestWorkerOutputUnanswered(t *testing.T) {
 	t.Parallel()
 	p := playWorker(t)
 	for range 2 {
-		_, err := p.printed("r")
+		_, err := p.printed("r", outputTimeout)
 		require.ErrorIs(t, err, runtime.ErrUnavailable)
 	}
 	p.read(kindOutput)
@@ -128,7 +131,7 @@ func TestWorkerOutputEnds(t *testing.T) {
 	p := playWorker(t)
 	var caller errgroup.Group
 	caller.Go(func() error {
-		_, err := p.printed("r")
+		_, err := p.printed("r", longTimeout)
 		return err
 	})
 	p.await(p.isAsked)
@@ -148,7 +151,7 @@ func TestWorkerOutputUnasked(t *testing.T) {
 	p = playWorker(t)
 	var caller errgroup.Group
 	caller.Go(func() error {
-		_, err := p.printed("r")
+		_, err := p.printed("r", longTimeout)
 		return err
 	})
 	p.await(p.isAsked)
