@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -49,6 +50,9 @@ func TestStampOfEarlierBoot(t *testing.T) {
 func TestStampOfOpenFile(t *testing.T) {
 	t.Parallel()
 	dir := diskDir(t)
+	// A process that is forked has all files open until it has executed its program.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	makeTree(t, dir, "file", "theirs")
 	settles := func(name string, age time.Duration) bool {
 		fd, err := unix.Open(filepath.Join(dir, name), unix.O_RDONLY, 0)
