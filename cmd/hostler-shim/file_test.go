@@ -194,7 +194,7 @@ func TestEndedUpload(t *testing.T) {
 	require.Eventually(t, func() bool {
 		names := namesIn(t, root)
 		return len(names) == 1 && strings.HasPrefix(names[0], uploadPrefix)
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	require.NoError(t, cmd.Process.Signal(unix.SIGTERM))
 	require.Error(t, cmd.Wait())
 	require.Empty(t, namesIn(t, root))

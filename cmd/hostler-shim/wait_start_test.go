@@ -60,7 +60,7 @@ func startInitIn(t *testing.T, dir, fence string) (*shim.Session, <-chan error) 
 			conn.Close()
 		}
 		return err == nil
-	}, 10*time.Second, time.Millisecond, "it listens")
+	}, time.Minute, time.Millisecond, "it listens")
 	sessions := shim.NewSessions(shim.Options{
 		Secret: secret, CheckRunning: func(context.Context, string) error { return nil },
 		Dial: func(context.Context, string) (io.ReadWriteCloser, int, error) {
@@ -91,7 +91,7 @@ func TestInitWithFenceWaitsForStart(t *testing.T) {
 		select {
 		case err := <-exited:
 			require.ErrorContains(t, err, "exit status 7")
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			require.Fail(t, "init does not exit")
 		}
 		require.ErrorIs(t, s.Restart(t.Context(), 5), runtime.ErrNotRunning)
@@ -243,7 +243,7 @@ func TestStartMainEndsWhatEarlierFlowStarted(t *testing.T) {
 		_, err := s.Exec(ctx, runtime.Command{Args: []string{"sh", "-c", "echo > " + started + "; exec sleep 60"}, Fence: 5, Timeout: time.Minute})
 		ended <- err
 	}()
-	require.Eventually(t, func() bool { _, err := os.Stat(started); return err == nil }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { _, err := os.Stat(started); return err == nil }, time.Minute, time.Millisecond)
 	require.NoError(t, s.StartMain(ctx, 6))
 	require.ErrorIs(t, <-ended, runtime.ErrContainerExited)
 	result, err := s.Exec(ctx, runtime.Command{Args: []string{"true"}, Fence: 6})
