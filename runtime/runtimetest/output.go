@@ -123,6 +123,17 @@ func gigabyte(t *testing.T, c *container) {
 	t.Logf("a gigabyte in %s", time.Since(start).Round(time.Millisecond))
 }
 
+// output asks for the output of a command. A question has only a few seconds, which
+// may be too short on a busy machine: then it is asked again.
+func (c *container) output(t *testing.T, runID string) (stdout, stderr runtime.Output, err error) {
+	for began := time.Now(); ; {
+		stdout, stderr, err = c.rt.Output(t.Context(), c.id, runID)
+		if !errors.Is(err, runtime.ErrUnavailable) || time.Since(began) > maxWait {
+			return stdout, stderr, err
+		}
+	}
+}
+
 // What a command has printed can be read while it runs, by several callers at once,
 // and as often as they like. When it has ended, it is the outcome's.
 func outputWhileRunning(t *testing.T, c *container) {
@@ -136,13 +147,13 @@ func outputWhileRunning(t *testing.T, c *container) {
 		ended <- err
 	}()
 	printed := func() runtime.Output {
-		stdout, stderr, err := c.rt.Output(t.Context(), c.id, cmd.RunID)
+		stdout, stderr, err := c.output(t, cmd.RunID)
 		require.NoError(t, err)
 		require.Zero(t, stderr)
 		return stdout
 	}
 	eventually(t, "the command runs", func() bool {
-		_, _, err := c.rt.Output(t.Context(), c.id, cmd.RunID)
+		_, _, err := c.output(t, cmd.RunID)
 		return !errors.Is(err, runtime.ErrUnknownRun)
 	})
 	want := runtime.Output{Head: "ignoring\n", Total: 9}
@@ -151,7 +162,7 @@ func outputWhileRunning(t *testing.T, c *container) {
 	for range 8 {
 		callers.Go(func() error {
 			for range 20 {
-				stdout, _, err := c.rt.Output(t.Context(), c.id, cmd.RunID)
+				stdout, _, err := c.output(t, cmd.RunID)
 				if err != nil || stdout != want {
 					return fmt.Errorf("%+v: %w", stdout, err)
 				}
@@ -178,7 +189,7 @@ func outputAtAnyMoment(t *testing.T, c *container) {
 		for range 4 {
 			callers.Go(func() error {
 				for ctx.Err() == nil {
-					stdout, _, err := c.rt.Output(t.Context(), c.id, cmd.RunID)
+					stdout, _, err := c.output(t, cmd.RunID)
 					if err == nil && stdout.Head != "" && stdout.Head != want {
 						return fmt.Errorf("printed %q", stdout.Head)
 					}
@@ -195,7 +206,7 @@ func outputAtAnyMoment(t *testing.T, c *container) {
 		require.NoError(t, callers.Wait())
 		require.True(t, result.OK())
 		require.Equal(t, want, result.Stdout.Head)
-		stdout, _, err := c.rt.Output(t.Context(), c.id, cmd.RunID)
+		stdout, _, err := c.output(t, cmd.RunID)
 		require.NoError(t, err)
 		require.Equal(t, result.Stdout, stdout)
 	}
