@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -36,18 +35,19 @@ func (c *container) attackWorker(t *testing.T, signal string) (lost error, permi
 		}
 		ended <- err
 	}()
-	select {
-	case err := <-ended:
-		require.ErrorIs(t, err, io.EOF)
-	case <-time.After(5 * time.Second): // its worker is stopped
-		require.ErrorIs(t, c.rt.EndCommand(t.Context(), c.id, cmd.ID, commandFence), runtime.ErrTainted)
-		require.ErrorIs(t, <-ended, io.EOF)
-	}
+	eventually(t, "it has ended, or its worker is stopped and does not reap it", func() bool {
+		return len(ended) > 0 || c.mustExec(t, "zombies") != "0\n"
+	})
+	endErr := c.rt.EndCommand(t.Context(), c.id, cmd.ID, commandFence)
+	require.ErrorIs(t, <-ended, io.EOF)
 	result, err := s.Result()
 	if err == nil {
+		require.NoError(t, endErr)
 		require.Equal(t, 1, result.ExitCode, "it was not permitted to")
+		return nil, false
 	}
-	return err, err != nil
+	require.ErrorIs(t, endErr, runtime.ErrTainted)
+	return err, true
 }
 
 // Whatever a command does to the process that supervises it: what may be left of the
