@@ -89,12 +89,12 @@ func requestsOfFlow(t *testing.T, s *suite) {
 	}
 }
 
-// askAsMain has the main process, an asker, send a request, and waits until it has
-// begun to.
+// askAsMain has the main process, an asker, send a request, and waits until it has the
+// response.
 func (c *container) askAsMain(t *testing.T, name string) {
 	t.Helper()
 	c.mustExec(t, "write", "question", name+" {}")
-	eventually(t, "the main process reads the question", func() bool {
+	eventually(t, "the main process has a response", func() bool {
 		result, err := c.exec(t, c.command("read", "question"))
 		require.NoError(t, err)
 		return !result.OK()

@@ -98,16 +98,17 @@ func ask(args []string) error {
 	return nil
 }
 
-// asker sends a request for each content of a file, NAME BODY.
+// asker sends a request for each content of a file, NAME BODY, which it removes when
+// it has the response.
 func asker(args []string) error {
 	for {
 		text, err := os.ReadFile(args[0])
 		if name, body, ok := strings.Cut(string(text), " "); err == nil && ok {
-			if err := os.Remove(args[0]); err != nil {
-				return err
-			}
 			if _, err := request("asker", name, body); err != nil {
 				fmt.Fprintln(os.Stderr, err)
+			}
+			if err := os.Remove(args[0]); err != nil {
+				return err
 			}
 		}
 		<-time.After(10 * time.Millisecond)
