@@ -5,7 +5,6 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -243,7 +242,7 @@ func commandLeftover(t *testing.T, c *container) {
 	require.Equal(t, "0\n", c.mustExec(t, "zombies"))
 
 	cmd := c.tenantCommand("farewell", "the last words")
-	cmd.Grace = new(5 * time.Second)
+	cmd.Grace = new(2 * maxWait)
 	r, result := follow(t, c.open(t, cmd))
 	require.Contains(t, r.stdout.String(), "the last words", "the output of a process that was asked to exit")
 	require.False(t, result.Killed)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -128,10 +127,10 @@ func commandControl(t *testing.T, c *container) {
 	require.True(t, r.follow(t, reader).OK())
 	require.Equal(t, "one two", r.stdout.String())
 	require.NoError(t, reader.Close())
-	require.Eventually(t, func() bool {
+	eventually(t, "it is forgotten: its reader has everything", func() bool {
 		_, err := c.rt.AttachCommand(t.Context(), c.id, cmd.ID, commandFence, runtime.ControlOnly)
 		return errors.Is(err, runtime.ErrUnknownRun)
-	}, 10*time.Second, 10*time.Millisecond, "its reader has everything")
+	})
 
 	hang := c.tenantCommand("hang")
 	c.open(t, hang)

@@ -52,7 +52,7 @@ func (c *container) requireNoProcess(t *testing.T, marker string) {
 func timeout(t *testing.T, c *container) {
 	marker := newMarker()
 	cmd := c.command("hang", marker)
-	cmd.Timeout, cmd.Grace = shortTimeout, new(10*time.Second)
+	cmd.Timeout, cmd.Grace = shortTimeout, new(2*maxWait)
 	result, err := c.exec(t, cmd)
 	require.NoError(t, err)
 	require.True(t, result.TimedOut)
@@ -61,7 +61,7 @@ func timeout(t *testing.T, c *container) {
 	require.GreaterOrEqual(t, result.Duration, shortTimeout)
 	require.Equal(t, 143, result.ExitCode)
 	require.Equal(t, "SIGTERM", result.Signal)
-	require.Less(t, result.Duration, 10*time.Second, "it did not wait for the grace period")
+	require.Less(t, result.Duration, maxWait, "it did not wait for the grace period")
 	c.requireNoProcess(t, marker)
 }
 
