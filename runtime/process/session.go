@@ -85,19 +85,23 @@ func peerPID(conn *net.UnixConn) (pid int, err error) {
 	return int(credentials.Pid), nil
 }
 
-// exitTimeout bounds the exit of an init that no longer listens.
-const exitTimeout = 2 * time.Second
+// exitTimeout bounds the exit of an init that no longer listens. It takes no time,
+// unless the machine stalls.
+const exitTimeout = 20 * time.Second
 
 // dialError distinguishes an init that is about to exit from one whose socket
 // another process has removed.
 func dialError(ctx context.Context, initID proctree.ID, err error) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	const interval = 100 * time.Millisecond // in which the end of ctx is noticed
+	for begun := time.Now(); time.Since(begun) < exitTimeout; {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if waitExit(initID, interval) {
+			return fmt.Errorf("%w: %w", runtime.ErrNotRunning, err)
+		}
 	}
-	if !waitExit(initID, exitTimeout) {
-		return fmt.Errorf("%w: its socket does not respond: %w", runtime.ErrTainted, err)
-	}
-	return fmt.Errorf("%w: %w", runtime.ErrNotRunning, err)
+	return fmt.Errorf("%w: its socket does not respond: %w", runtime.ErrTainted, err)
 }
 
 // waitExit waits for a process to exit, and reports whether it did.
