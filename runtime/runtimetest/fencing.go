@@ -11,17 +11,22 @@ import (
 // fencingCase tests the number that the calls which change a container carry: a
 // flow that is no longer responsible for a container changes nothing in it.
 func fencingCase(t *testing.T, s *suite) {
-	c := s.start(t)
+	c := s.start(t, writesEnvironment) // it handles SIGTERM from then on
+	c.mainEnvironment(t)
 	require.NoError(t, s.rt.RecordBaseline(t.Context(), c.id, 5))
+	c.mainEnvironment(t)
 	require.NoError(t, s.rt.RecordBaseline(t.Context(), c.id, 5), "an equal number is accepted")
+	c.mainEnvironment(t)
 	c.requireStaleFence(t, s.rt, 4)
 	c.mustExec(t, "echo", "nothing was ended")
 
 	require.NoError(t, s.rt.Restart(t.Context(), c.id, 7))
+	c.mainEnvironment(t)
 	c.requireStaleFence(t, s.rt, 6)
 
 	c.endMain(t)
 	require.NoError(t, s.rt.Start(t.Context(), c.id, 7), "Start of an exited container")
+	c.mainEnvironment(t)
 	c.requireStaleFence(t, s.rt, 6)
 	c.mustExec(t, "echo", "nothing was ended")
 
