@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
@@ -200,7 +199,7 @@ func (i *installation) remove(id string) {
 // status returns the status code of a GET request without a key.
 func (i *installation) status(path string) int {
 	i.t.Helper()
-	ctx, cancel := context.WithTimeout(i.t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(i.t.Context(), waitTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, i.base()+path, http.NoBody)
 	require.NoError(i.t, err)

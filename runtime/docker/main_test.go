@@ -40,7 +40,7 @@ var engine = sync.OnceValues(func() (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	_, err = api.Ping(ctx)
 	return api, err

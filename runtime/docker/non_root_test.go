@@ -93,7 +93,7 @@ func TestNonRootRunDirIsWiped(t *testing.T) {
 	s := startNonRoot(t, api, rt)
 	testprog := func(args ...string) string {
 		t.Helper()
-		r, err := s.Exec(t.Context(), runtime.Command{Args: append([]string{"/box"}, args...), Timeout: 10 * time.Second})
+		r, err := s.Exec(t.Context(), runtime.Command{Args: append([]string{"/box"}, args...), Timeout: time.Minute})
 		require.NoError(t, err)
 		require.True(t, r.OK(), "%q: %+v", args, r)
 		return r.Stdout.String()
