@@ -24,7 +24,8 @@ type localCommands struct {
 	opened                atomic.Int64
 	unacknowledged        atomic.Int64 // the most at once
 	begun                 func(pid int)
-	script                string // run in place of the program
+	script                string        // run in place of the program
+	grace                 time.Duration // between SIGTERM and SIGKILL
 
 	mu      sync.Mutex // guards streams
 	streams map[string]*localStream
@@ -90,7 +91,7 @@ func (l *localCommands) EndCommand(_ context.Context, _, commandID string, _ int
 	_ = s.process.Process.Signal(unix.SIGTERM)
 	select {
 	case <-s.ended:
-	case <-time.After(200 * time.Millisecond):
+	case <-time.After(l.grace):
 		_ = s.process.Process.Kill()
 		<-s.ended
 	}

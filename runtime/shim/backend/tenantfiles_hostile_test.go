@@ -22,7 +22,7 @@ func TestTenantFileStoppedProgram(t *testing.T) {
 	t.Parallel()
 	l, c, root := localFiles(t)
 	require.NoError(t, os.WriteFile(root+"/file", make([]byte, 4<<20), 0o644))
-	c.fileSilence = 300 * time.Millisecond
+	c.fileSilence = 5 * time.Second // of a program that a busy machine may stall
 
 	_, content, err := c.ReadFile(t.Context(), "c", at("/file"), 0, -1)
 	require.NoError(t, err)
@@ -34,12 +34,13 @@ func TestTenantFileStoppedProgram(t *testing.T) {
 	}()
 	_, err = writer.Write([]byte("slow"))
 	require.NoError(t, err)
-	<-time.After(3 * c.fileSilence)
+	<-time.After(c.fileSilence + time.Second)
 	_, err = io.Copy(io.Discard, content)
 	require.NoError(t, err)
 	require.NoError(t, writer.Close())
 	require.NoError(t, <-wrote)
 
+	c.fileSilence, l.grace = 300*time.Millisecond, 200*time.Millisecond
 	l.begun = func(pid int) { _ = unix.Kill(pid, unix.SIGSTOP) }
 	_, err = c.StatFile(t.Context(), "c", at("/file"))
 	requireReason(t, runtime.FileOtherReason, err)

@@ -25,13 +25,13 @@ func localFiles(t *testing.T) (*localCommands, Containers, string) {
 	dir, root := t.TempDir(), t.TempDir()
 	program := filepath.Join(dir, shim.AskBinaryName)
 	require.NoError(t, os.Symlink(runtimetest.BuildShim(t), program))
-	l := &localCommands{streams: map[string]*localStream{}}
+	l := &localCommands{streams: map[string]*localStream{}, grace: time.Minute}
 	l.loseOutput.Store(-1)
 	l.loseInput.Store(-1)
 	t.Cleanup(func() { require.Zero(t, l.running(), "every program has ended") })
 	return l, Containers{
 		programs: l, options: Options{FileProgram: func(string) (string, string) { return program, root }},
-		fileSilence: 10 * time.Second,
+		fileSilence: time.Minute,
 	}, root
 }
 
