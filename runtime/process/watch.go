@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"time"
@@ -32,6 +33,7 @@ func (r *Runtime) Watch(ctx context.Context, ready func(), onExit func(runtime.E
 	if err := w.watchAll(); err != nil {
 		return unavailableError("watch containers", err)
 	}
+	w.exited = nil // List finds them
 	ready()
 	for ctx.Err() == nil {
 		if err := w.poll(onExit); err != nil {
@@ -47,6 +49,8 @@ type watcher struct {
 	inotifyFD int // inotify: of the directory of the records
 	wakeFD    int // eventfd: the context has ended
 	watched   map[proctree.ID]watched
+	found     map[string]proctree.ID // the last recorded process of each container
+	exited    []string               // containers whose process had exited when it was found
 }
 
 type watched struct {
@@ -69,7 +73,7 @@ func (r *Runtime) newWatcher() (*watcher, error) {
 		unix.Close(inotifyFD)
 		return nil, err
 	}
-	return &watcher{r: r, inotifyFD: inotifyFD, wakeFD: wakeFD, watched: make(map[proctree.ID]watched)}, nil
+	return &watcher{r: r, inotifyFD: inotifyFD, wakeFD: wakeFD, watched: make(map[proctree.ID]watched), found: make(map[string]proctree.ID)}, nil
 }
 
 func (w *watcher) closeFDs() {
@@ -91,34 +95,39 @@ func (w *watcher) watchAll() error {
 	if err != nil {
 		return err
 	}
+	recorded := make(map[string]bool, len(entries))
 	for _, e := range entries {
 		if filepath.Ext(e.Name()) != "" {
 			continue // a record that is being written
 		}
+		recorded[e.Name()] = true
 		if err := w.watch(e.Name()); err != nil {
 			return err
 		}
 	}
+	maps.DeleteFunc(w.found, func(container string, _ proctree.ID) bool { return !recorded[container] })
 	return nil
 }
 
+// watch watches the recorded process of a container, unless it was found before. It may
+// have exited since it was recorded.
 func (w *watcher) watch(container string) error {
 	id, ok, err := w.r.paths(container).readInit()
-	if err != nil || !ok {
+	if err != nil || !ok || w.found[container] == id {
 		return err
 	}
-	if _, known := w.watched[id]; known {
-		return nil
-	}
 	fd, err := unix.PidfdOpen(id.PID, 0)
-	if errors.Is(err, unix.ESRCH) {
-		return nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("watch process %d: %w", id.PID, err)
+	}
+	w.found[container] = id
+	if err != nil {
+		w.exited = append(w.exited, container)
+		return nil
 	}
 	if now, err := proctree.Read(id.PID); err != nil || now.ID != id {
 		unix.Close(fd) // another process has the number
+		w.exited = append(w.exited, container)
 		return nil
 	}
 	w.watched[id] = watched{container: container, pidfd: fd}
@@ -138,6 +147,17 @@ func (w *watcher) poll(onExit func(runtime.Exit)) error {
 	if _, err := unix.Poll(fds, -1); err != nil && !errors.Is(err, unix.EINTR) {
 		return err
 	}
+	// First what has started: who is told of an exit may end it, and its record with it.
+	if fds[1].Revents != 0 {
+		// The content of the events is not needed: a scan finds all new records.
+		buf := make([]byte, 4096)
+		for n := 1; n > 0; {
+			n, _ = unix.Read(w.inotifyFD, buf) // EAGAIN when there is no more
+		}
+		if err := w.watchAll(); err != nil {
+			return err
+		}
+	}
 	for i, id := range ids {
 		if fds[i+2].Revents == 0 {
 			continue
@@ -145,17 +165,11 @@ func (w *watcher) poll(onExit func(runtime.Exit)) error {
 		one := w.watched[id]
 		delete(w.watched, id)
 		unix.Close(one.pidfd)
-		onExit(runtime.Exit{
-			ID: one.container, ExitCode: w.r.paths(one.container).exitCode(), Time: time.Now(),
-		})
+		w.exited = append(w.exited, one.container)
 	}
-	if fds[1].Revents == 0 {
-		return nil
+	for _, container := range w.exited {
+		onExit(runtime.Exit{ID: container, ExitCode: w.r.paths(container).exitCode(), Time: time.Now()})
 	}
-	// The content of the events is not needed: a scan finds all new records.
-	buf := make([]byte, 4096)
-	for n := 1; n > 0; {
-		n, _ = unix.Read(w.inotifyFD, buf) // EAGAIN when there is no more
-	}
-	return w.watchAll()
+	w.exited = nil
+	return nil
 }
