@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"os/exec"
 	"strconv"
 	"testing"
 	"time"
@@ -57,21 +56,6 @@ func TestInitKilled(t *testing.T) {
 		// A worker exits by itself when its init has exited, as soon as it notices.
 		require.True(t, waitExit(one.ID, time.Minute), "process %d", one.PID)
 	}
-}
-
-// An init that no longer listens, and that a busy machine does not let exit for some
-// time, is about to exit: what it leaves can be saved.
-func TestInitExitsSlowly(t *testing.T) {
-	t.Parallel()
-	c := exec.Command("sleep", "3")
-	require.NoError(t, c.Start())
-	go func() { _ = c.Wait() }() // ends with the process
-	slow, err := proctree.Read(c.Process.Pid)
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	require.ErrorIs(t, dialError(ctx, slow.ID, unix.ECONNREFUSED), context.Canceled)
-	require.ErrorIs(t, dialError(t.Context(), slow.ID, unix.ECONNREFUSED), runtime.ErrNotRunning)
 }
 
 // A container whose init was asked to stop is neither clean nor started again,

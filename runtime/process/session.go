@@ -19,29 +19,63 @@ import (
 // Close ends all sessions. The containers keep running.
 func (r *Runtime) Close() error { return r.sessions.Close() }
 
-// dial connects to the socket of a container's init.
+// dial connects to the socket of a container's init. An init that is recorded may not
+// listen yet, or not any more, and another one may take its place.
 func (r *Runtime) dial(ctx context.Context, id string) (io.ReadWriteCloser, int, error) {
 	p, err := r.lookup(id)
 	if err != nil {
 		return nil, 0, err
 	}
-	initID, err := p.runningInit()
-	if err != nil {
-		return nil, 0, err
+	for begun := time.Now(); ; {
+		initID, err := p.runningInit()
+		if err != nil {
+			return nil, 0, err
+		}
+		_, version, err := p.readCompatible()
+		if err != nil {
+			return nil, 0, err
+		}
+		conn, err := dialSocket(ctx, p.socketFile())
+		if err == nil {
+			isInit, err := p.checkPeer(conn, initID)
+			if isInit {
+				return conn, version, nil
+			}
+			conn.Close()
+			if err != nil {
+				return nil, 0, err
+			}
+			continue
+		}
+		if ctx.Err() != nil {
+			return nil, 0, context.Cause(ctx)
+		}
+		if time.Since(begun) > listenTimeout {
+			return nil, 0, fmt.Errorf("%w: its socket does not respond: %w", runtime.ErrTainted, err)
+		}
+		waitExit(initID, dialInterval)
 	}
-	_, version, err := p.readCompatible()
-	if err != nil {
-		return nil, 0, err
+}
+
+const (
+	// listenTimeout bounds how long an init that runs does not listen. It takes no
+	// time to begin, and to exit, unless the machine stalls. After that another
+	// process has removed the socket.
+	listenTimeout = 20 * time.Second
+	dialInterval  = 50 * time.Millisecond
+)
+
+// checkPeer reports whether init is at the other end of a connection. Another process
+// there is an error, unless init is another one than before by now.
+func (p containerPaths) checkPeer(conn *net.UnixConn, initID proctree.ID) (isInit bool, err error) {
+	peer, err := peerPID(conn)
+	if err == nil && peer == initID.PID {
+		return true, nil
 	}
-	conn, err := dialSocket(ctx, p.socketFile())
-	if err != nil {
-		return nil, 0, dialError(ctx, initID, err)
+	if now, _, readErr := p.readInit(); err == nil && readErr == nil && now != initID {
+		return false, nil
 	}
-	if peer, err := peerPID(conn); err != nil || peer != initID.PID {
-		conn.Close()
-		return nil, 0, fmt.Errorf("%w: process %d listens on the socket of its init", runtime.ErrTainted, peer)
-	}
-	return conn, version, nil
+	return false, fmt.Errorf("%w: process %d listens on the socket of its init", runtime.ErrTainted, peer)
 }
 
 // checkRunning returns nil if the container's init is running.
@@ -83,25 +117,6 @@ func peerPID(conn *net.UnixConn) (pid int, err error) {
 		return 0, err
 	}
 	return int(credentials.Pid), nil
-}
-
-// exitTimeout bounds the exit of an init that no longer listens. It takes no time,
-// unless the machine stalls.
-const exitTimeout = 20 * time.Second
-
-// dialError distinguishes an init that is about to exit from one whose socket
-// another process has removed.
-func dialError(ctx context.Context, initID proctree.ID, err error) error {
-	const interval = 100 * time.Millisecond // in which the end of ctx is noticed
-	for begun := time.Now(); time.Since(begun) < exitTimeout; {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if waitExit(initID, interval) {
-			return fmt.Errorf("%w: %w", runtime.ErrNotRunning, err)
-		}
-	}
-	return fmt.Errorf("%w: its socket does not respond: %w", runtime.ErrTainted, err)
 }
 
 // waitExit waits for a process to exit, and reports whether it did.
