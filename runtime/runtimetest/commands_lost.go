@@ -35,8 +35,8 @@ func (c *container) attackWorker(t *testing.T, signal string) (lost error, permi
 		}
 		ended <- err
 	}()
-	eventually(t, "it has ended, or its worker is stopped and does not reap it", func() bool {
-		return len(ended) > 0 || c.mustExec(t, "zombies") != "0\n"
+	eventually(t, "it has ended, or its worker is stopped", func() bool {
+		return len(ended) > 0 || c.mustExec(t, "stopped") != "0\n"
 	})
 	endErr := c.rt.EndCommand(t.Context(), c.id, cmd.ID, commandFence)
 	require.ErrorIs(t, <-ended, io.EOF)

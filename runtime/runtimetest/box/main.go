@@ -46,6 +46,7 @@
 //	                       its argv, except itself
 //	box state WHO          print the letter of a process's state, such as T
 //	box zombies            print the number of children without a wait
+//	box stopped            print the number of stopped processes
 //	box write FILE TEXT    create FILE and its missing parents
 //	box append FILE TEXT   add TEXT to FILE with a single write
 //	box read FILE          print FILE
@@ -154,6 +155,7 @@ func commands() map[string]command {
 		"own-ps":      {1, ownPS},
 		"state":       {1, state},
 		"zombies":     {0, zombies},
+		"stopped":     {0, stopped},
 		"write":       {2, write},
 		"append":      {2, appendTo},
 		"read":        {1, read},

@@ -273,7 +273,12 @@ func state(args []string) error {
 	return nil
 }
 
-func zombies([]string) error {
+func zombies([]string) error { return printCount("Z") }
+
+func stopped([]string) error { return printCount("T") }
+
+// printCount prints how many processes of the container are in a state.
+func printCount(state string) error {
 	all, err := allProcs()
 	if err != nil {
 		return err
@@ -284,7 +289,7 @@ func zombies([]string) error {
 	}
 	n := 0
 	for _, p := range descendants(all, top) {
-		if p.state == "Z" {
+		if p.state == state {
 			n++
 		}
 	}
