@@ -151,7 +151,7 @@ func limitedScript(t *testing.T, s *suite) {
 		require.NoError(t, err)
 		require.Equal(t, want.Stdout.String(), got.Stdout.String())
 	}
-	require.Equal(t, "0\n", c.mustExec(t, "zombies"))
+	c.requireNoZombies(t)
 }
 
 func limitedStartErrors(t *testing.T, s *suite) {
@@ -168,7 +168,7 @@ func limitedStartErrors(t *testing.T, s *suite) {
 		_, err := c.exec(t, cmd)
 		require.Equal(t, want, startError(t, err))
 	}
-	require.Equal(t, "0\n", c.mustExec(t, "zombies"))
+	c.requireNoZombies(t)
 }
 
 func negativeLimits(t *testing.T, s *suite) {
