@@ -17,10 +17,10 @@ import (
 )
 
 // hangingHook is a hook that is still running when its server is killed.
-const hangingHook = "[{ name: hang, command: [BOX, ignore-term, MARKER], timeout: 10s }]"
+const hangingHook = "[{ name: hang, command: [BOX, ignore-term, MARKER], timeout: 40s }]"
 
 // pausingHook is a hook that succeeds, before or after the next server starts.
-const pausingHook = "[{ name: pause, command: [BOX, pause, '10000', MARKER], timeout: 30s }, { name: then, command: [APP, append, /state/log, then] }]"
+const pausingHook = "[{ name: pause, command: [BOX, pause, '30000', MARKER], timeout: 90s }, { name: then, command: [APP, append, /state/log, then] }]"
 
 // countingHooks record in the container how often they ran, independently of the
 // server's records.
@@ -314,14 +314,14 @@ func TestStopDuringHook(t *testing.T) {
 	t.Parallel()
 	forBackends(t, []backend{processBackend{}}, func(t *testing.T, rt backend) {
 		s := serve(t, rt)
-		s.apply("kept", "pool: { min_idle: 1, max_size: 1, reuse: wipe }\nhooks: { pre_release: [{ command: [APP, hang], timeout: 55s }] }\n")
+		s.apply("kept", "pool: { min_idle: 1, max_size: 1, reuse: wipe }\nhooks: { pre_release: [{ command: [APP, hang], timeout: 80s }] }\n")
 		c := &crashScenario{s: s, id: "kept"}
 		var running errgroup.Group
 		running.Go(func() error { c.prepareReleasing(); return nil })
 		begun := s.awaitEvent(eventsOf("kept", client.EventHookStarted), 1)
 		stopped := time.Now()
 		require.Zero(t, s.stopWith(syscall.SIGTERM))
-		require.Less(t, time.Since(stopped), 55*time.Second)
+		require.Less(t, time.Since(stopped), 80*time.Second)
 		require.NoError(t, running.Wait())
 		s.start()
 		s.awaitEvent(eventsOf("kept", client.EventClaimReleased), 1)
