@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -47,14 +48,14 @@ func TestDeliveries(t *testing.T) {
 		s.kill()
 		s.start()
 		events := s.events(eventsOf("delivered", "claim", client.EventContainerDestroyed))
-		require.Eventually(t, func() bool { return len(r.delivered(t)) >= len(events) }, time.Minute, 50*time.Millisecond)
+		require.Eventually(t, func() bool { return len(r.delivered(t)) >= len(events) }, waitTimeout, 50*time.Millisecond)
 
 		got := r.delivered(t)
 		require.Len(t, got, len(events), "one key for each event")
 		for _, e := range events {
 			require.Equal(t, string(e.Type), got[e.Seq], "event %d", e.Seq)
 		}
-		r.requireOrder(t)
+		r.requireLaneOrder(t)
 		for _, d := range s.awaitDeliveries("delivered") {
 			require.Contains(t, []client.DeliveryState{client.DeliverySucceeded, client.DeliveryDiscarded}, d.State, "%+v", d)
 			require.True(t, d.State == client.DeliverySucceeded || d.Hook == "inside", "only a command can come too late: %+v", d)
@@ -102,18 +103,19 @@ func (r *receiver) delivered(t *testing.T) map[int64]string {
 	return types
 }
 
-// requireOrder checks that the events of a container arrived in the order of the
-// log, apart from repetitions.
-func (r *receiver) requireOrder(t *testing.T) {
-	last := map[string]int64{}
-	seen := map[int64]bool{}
+// requireLaneOrder checks that the events of a container, else a claim, arrived
+// in the order of the log, apart from repetitions: those that a server sends late.
+func (r *receiver) requireLaneOrder(t *testing.T) {
+	t.Helper()
+	last, seen := map[string]int64{}, map[string]bool{}
 	for _, e := range r.envelopes(t) {
-		if seen[e.Seq] {
+		if seen[e.RunID] {
 			continue
 		}
-		seen[e.Seq] = true
-		require.Greater(t, e.Seq, last[e.Container])
-		last[e.Container] = e.Seq
+		seen[e.RunID] = true
+		lane := e.Hook + " " + cmp.Or(e.Container, e.Claim)
+		require.Greater(t, e.Seq, last[lane], "%s", lane)
+		last[lane] = e.Seq
 	}
 }
 
@@ -131,7 +133,7 @@ func (s *server) awaitDeliveries(workload string) []client.Delivery {
 			}
 		}
 		return len(all) > 0
-	}, time.Minute, 50*time.Millisecond)
+	}, waitTimeout, 50*time.Millisecond)
 	return all
 }
 
@@ -186,7 +188,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 		_, err = s.Release(t.Context(), c.ID, true)
 		require.NoError(t, err)
 		s.awaitEvent(eventsOf("canary", client.EventContainerDestroyed), 1)
-		require.Eventually(t, func() bool { return len(r.paths("/fail")) > 0 }, time.Minute, 50*time.Millisecond)
+		require.Eventually(t, func() bool { return len(r.paths("/fail")) > 0 }, waitTimeout, 50*time.Millisecond)
 		require.Len(t, r.paths("/echo"), 2, "the hooks have sent the secrets")
 
 		written := []byte(s.log.String() + mustJSON(t, c) + mustJSON(t, s.events(eventsOf("canary"))) +

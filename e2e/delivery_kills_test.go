@@ -41,8 +41,7 @@ func TestDeliveriesKilledAtEachStep(t *testing.T) {
 		a.workUntil(func() bool { return a.claims > 5 }, s)
 		for _, failpoint := range deliveryFailpoints(deliverySteps) {
 			s.kill()
-			s.env = []string{"HOSTLER_CRASH_AT=" + failpoint}
-			s.start()
+			s.startArmed(failpoint)
 			a.workUntil(func() bool { return s.hasEnded() }, s)
 			s.env = nil
 			s.start()
@@ -82,16 +81,16 @@ func killLeaders(t *testing.T, failpoints []string) {
 	armed := map[*server]string{}
 	next := 0
 	restart := func(s *server) { // with a failpoint that no leader has reached yet
-		if !s.hasEnded() {
-			s.kill()
-		}
+		s.cmd.Process.Kill() //nolint:errcheck // it may be reaching its failpoint
+		<-s.ended
 		s.program, s.env = path, []string{"HOSTLER_STORE=" + f.store}
-		if len(failpoints) > 0 {
-			armed[s] = failpoints[next%len(failpoints)]
-			s.env = append(s.env, "HOSTLER_CRASH_AT="+armed[s])
-			next++
+		if len(failpoints) == 0 {
+			s.start()
+			return
 		}
-		s.start()
+		armed[s] = failpoints[next%len(failpoints)]
+		next++
+		s.startArmed(armed[s])
 	}
 	for _, s := range slices.DeleteFunc(slices.Clone(f.servers), func(s *server) bool { return s == leader }) {
 		restart(s)
@@ -179,19 +178,8 @@ func (a *audit) check(s *server) {
 	for i := range 3 {
 		s.releaseTenant("audited", fmt.Sprintf("tenant-%d", i))
 	}
-	live := client.DeliveryFilter{States: []client.DeliveryState{client.DeliveryQueued, client.DeliveryScheduled, client.DeliveryRunning}, Limit: 1}
-	require.Eventually(t, func() bool {
-		all, err := s.Deliveries(t.Context(), live)
-		return err == nil && len(all) == 0
-	}, waitTimeout, 100*time.Millisecond, "a delivery does not end")
-	expected := map[string]string{} // types by hook and event
-	for _, e := range s.events(eventsOf("audited", "claim", "container")) {
-		expected[fmt.Sprint("audit ", e.Seq)] = string(e.Type)
-		if e.Type == client.EventClaimActivated || e.Type == client.EventClaimReleased {
-			expected[fmt.Sprint("billing ", e.Seq)] = string(e.Type)
-		}
-	}
-	require.Eventually(t, func() bool { return len(a.arrived()) >= len(expected) }, time.Minute, 50*time.Millisecond)
+	a.awaitQuiet(s)
+	expected := a.expected(s)
 	all := s.awaitDeliveries("audited")
 	types := map[string]string{}
 	ids := map[string]string{}
@@ -203,8 +191,45 @@ func (a *audit) check(s *server) {
 	}
 	require.Equal(t, expected, types, "one delivery for each event and hook")
 	require.Equal(t, ids, a.arrived(), "each has arrived, with its own key only")
-	a.requireLaneOrder()
+	a.requireLaneOrder(t)
 	t.Logf("%d deliveries, %d requests", len(all), len(a.envelopes(t)))
+}
+
+// awaitQuiet waits until the pool needs no other container, and each event of it and
+// of the claims was delivered: nothing happens any more.
+func (a *audit) awaitQuiet(s *server) {
+	a.t.Helper()
+	require.Eventually(a.t, func() bool {
+		containers, err := s.Containers(a.t.Context(), client.ContainerFilter{Workload: "audited"})
+		require.NoError(a.t, err)
+		unused := 0
+		for _, c := range containers {
+			if c.State != client.ContainerIdle {
+				return false
+			}
+			if c.Tenant == "" {
+				unused++
+			}
+		}
+		expected := a.expected(s)
+		ended := []client.DeliveryState{client.DeliverySucceeded, client.DeliveryFailed, client.DeliveryDiscarded}
+		all, err := s.Deliveries(a.t.Context(), client.DeliveryFilter{Workload: "audited", States: ended})
+		require.NoError(a.t, err)
+		return unused > 0 && len(all) >= len(expected) && len(a.arrived()) >= len(expected)
+	}, waitTimeout, 100*time.Millisecond, "a delivery does not end, or the pool is not filled")
+}
+
+// expected returns the types of the events that are to be delivered, by hook and event.
+func (a *audit) expected(s *server) map[string]string {
+	a.t.Helper()
+	expected := map[string]string{}
+	for _, e := range s.events(eventsOf("audited", "claim", "container")) {
+		expected[fmt.Sprint("audit ", e.Seq)] = string(e.Type)
+		if e.Type == client.EventClaimActivated || e.Type == client.EventClaimReleased {
+			expected[fmt.Sprint("billing ", e.Seq)] = string(e.Type)
+		}
+	}
+	return expected
 }
 
 // arrived returns the key with which each event arrived, by hook and event. It
@@ -217,19 +242,4 @@ func (a *audit) arrived() map[string]string {
 		keys[name] = e.RunID
 	}
 	return keys
-}
-
-// requireLaneOrder checks that the events of a container, else a claim, arrived
-// in the order of the log, apart from repetitions: those that a server sends late.
-func (a *audit) requireLaneOrder() {
-	last, seen := map[string]int64{}, map[string]bool{}
-	for _, e := range a.envelopes(a.t) {
-		if seen[e.RunID] {
-			continue
-		}
-		seen[e.RunID] = true
-		lane := e.Hook + " " + cmp.Or(e.Container, e.Claim)
-		require.Greater(a.t, e.Seq, last[lane], "%s", lane)
-		last[lane] = e.Seq
-	}
 }

@@ -67,8 +67,39 @@ func serve(t *testing.T, rt backend, args ...string) *server {
 	return s
 }
 
+// isServingLine reports whether a log line reports that the server serves.
+func isServingLine(l logLine) bool { return l.hasMessage("serving") }
+
 // start starts the server and waits until it serves.
 func (s *server) start() {
+	s.t.Helper()
+	s.launch()
+	s.use(s.log.await(s.t, "its address", isServingLine))
+}
+
+// startArmed starts a server that kills itself at a failpoint, and waits until it
+// serves, or was killed before.
+func (s *server) startArmed(failpoint string) {
+	s.t.Helper()
+	s.env = append(s.env, "HOSTLER_CRASH_AT="+failpoint)
+	s.launch()
+	var line logLine
+	var ended bool
+	s.eventually(func() bool {
+		line, ended, _ = s.log.find(isServingLine)
+		return line != nil || ended
+	})
+	if line == nil {
+		require.True(s.t, ended, "the server did not log its address")
+		<-s.ended
+		require.Equal(s.t, -1, s.cmd.ProcessState.ExitCode(), "the server was killed")
+		return
+	}
+	s.use(line)
+}
+
+// launch starts the server's process.
+func (s *server) launch() {
 	s.t.Helper()
 	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--data", s.data, "--runtime", s.rt.name()}, s.rt.args(s.t)...)
 	args = append(args, s.args...)
@@ -86,7 +117,11 @@ func (s *server) start() {
 		log.finish()
 		close(ended)
 	}()
-	line := log.await(s.t, "its address", func(l logLine) bool { return l.hasMessage("serving") })
+}
+
+// use makes calls go to the server, which has logged its address.
+func (s *server) use(line logLine) {
+	s.t.Helper()
 	s.base = line["address"].(string)
 	var err error
 	s.Client, err = client.New(s.base, "")
