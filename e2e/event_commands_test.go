@@ -41,7 +41,7 @@ func TestEventCommandsStayInTheirClaim(t *testing.T) {
 			require.NoError(t, err)
 			require.LessOrEqual(t, strings.Count(got.Stdout.String(), "seen"), 1)
 			s.awaitAttempts(c.ID)
-			require.True(t, rt.hasProcess(t, c.Container, marker))
+			s.awaitProcess(c.Container, marker)
 			switch how {
 			case "removed":
 				s.apply("commands", file[:strings.Index(file, "hooks:")])
