@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"os/exec"
 	"strings"
@@ -24,11 +25,6 @@ hooks:
   pre_release: [{ name: look, command: [BOX, ps, MARKER] }]
 `
 
-// keepAddress has the server listen on the same address when it is started again.
-func (s *server) keepAddress() {
-	s.args = append(s.args, "--listen", strings.TrimPrefix(s.base, "http://"))
-}
-
 // boxArgs is box as a command of the container.
 func (g tenantSession) boxArgs(args ...string) []string {
 	return append([]string{g.s.rt.program(g.s.t, "box")}, args...)
@@ -40,7 +36,8 @@ func (g tenantSession) boxArgs(args ...string) []string {
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	forEachBackend(t, func(t *testing.T, rt backend) {
-		s := serve(t, rt)
+		// It has the same address when it is started again.
+		s := serve(t, rt, "--listen", fmt.Sprintf("127.0.0.1:%d", freePort(t)))
 		// Processes of other backends' containers are processes of this machine, too.
 		marker := "marker-" + uuid.NewString()
 		_, err := s.Apply(t.Context(), "used", []byte(strings.ReplaceAll(workload(t, rt, "used", usedWorkload), "MARKER", marker)))
@@ -108,7 +105,6 @@ func (g tenantSession) requireStreamsThroughKill() {
 	text := make([]byte, 5<<20)
 	_, err := rand.Read(text)
 	require.NoError(t, err)
-	s.keepAddress()
 	cmd, err := s.StartCommand(t.Context(), g.ID, client.CommandRequest{Command: g.boxArgs("cat"), Input: true})
 	require.NoError(t, err)
 	lost := 0

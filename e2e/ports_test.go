@@ -19,15 +19,6 @@ import (
 	"github.com/hostler/hostler/client"
 )
 
-// freePort returns a port that nothing listens on here.
-func freePort(t testing.TB) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
-}
-
 // claimWeb claims a container whose main process serves HTTP on its loopback
 // interface only, and waits until it does. It returns the port, and one that nothing
 // listens on.

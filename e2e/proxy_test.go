@@ -42,6 +42,22 @@ func freeAddress() string {
 	return fmt.Sprintf("127.%d.%d.%d:0", 1+rand.IntN(254), rand.IntN(255), 1+rand.IntN(254))
 }
 
+// freePort returns a port that nothing listens on here. It is below those that the
+// system gives to connections and to listeners without a port of their own, so that
+// it stays free until it is used.
+func freePort(t testing.TB) int {
+	t.Helper()
+	for range 1000 {
+		port := 12000 + rand.IntN(16000)
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil && l.Close() == nil {
+			return port
+		}
+	}
+	require.FailNow(t, "there is no free port")
+	return 0
+}
+
 // startOnProxy configures an installation's server to use a proxy, which is cut.
 func startOnProxy(t testing.TB, s *server) *proxy {
 	t.Helper()
