@@ -44,7 +44,7 @@ func findEngine(host string) (*engine, error) {
 	e.http = &http.Client{Timeout: waitTimeout, Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return e.dial(ctx) },
 	}}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	return e, e.get(ctx, "/version", &struct{}{})
 }
