@@ -49,7 +49,10 @@ func newTrials(t *testing.T, source string) *trials {
 
 func (r *trials) write(source string) {
 	r.t.Helper()
-	require.NoError(r.t, os.WriteFile(r.file, []byte(source), 0o600))
+	// It is renamed into place, as editors do, so that a part of it is never tried.
+	whole := r.file + ".new"
+	require.NoError(r.t, os.WriteFile(whole, []byte(source), 0o600))
+	require.NoError(r.t, os.Rename(whole, r.file))
 }
 
 // run runs a trial to its end.
