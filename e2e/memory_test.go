@@ -19,7 +19,7 @@ pool: { min_idle: 0, max_size: 3 }
 memory: { shared: SHARED }
 hooks:
   pre_release:
-    - { name: waits, command: [APP, hang, MARKER], timeout: 4s, grace: 0s, on_error: continue }
+    - { name: waits, command: [APP, await, /state/go, MARKER], timeout: 180s }
 `
 
 // refusal returns the code of an error response, or "" for another error.
@@ -71,6 +71,7 @@ func TestMemory(t *testing.T) {
 		_, err = s.GetMemory(ctx, eve.ID, client.MemoryOfWorkload, "plan/a b")
 		require.Equal(t, client.CodeMemoryNotShared, refusal(err))
 
+		letGo := func(c client.Claim) { tenantSession{s, c}.mustRun("append", "/state/go", "x") }
 		var g errgroup.Group
 		g.Go(func() error {
 			_, err := s.Release(ctx, ada.ID, false)
@@ -79,6 +80,7 @@ func TestMemory(t *testing.T) {
 		require.Eventually(t, func() bool { return rt.hasProcess(t, ada.Container, marker) }, waitTimeout, 20*time.Millisecond)
 		_, err = s.PutMemory(ctx, ada.ID, client.MemoryOfTenant, "saved", json.RawMessage("7"), nil)
 		require.NoError(t, err, "a hook of pre_release runs")
+		letGo(ada)
 		require.NoError(t, g.Wait())
 		_, err = s.PutMemory(ctx, ada.ID, client.MemoryOfTenant, "saved", json.RawMessage("8"), nil)
 		require.Equal(t, client.CodeClaimNotActive, refusal(err))
@@ -93,6 +95,8 @@ func TestMemory(t *testing.T) {
 		_, err = s.GetMemory(ctx, ada.ID, client.MemoryOfClaim, "plan/a b")
 		require.Equal(t, client.CodeMemoryNotFound, refusal(err))
 
+		letGo(ada)
+		letGo(eve)
 		s.releaseTenant("remembers", "ada")
 		s.releaseTenant("remembers", "eve")
 		s.deleteWorkload("remembers")
@@ -104,6 +108,7 @@ func TestMemory(t *testing.T) {
 			require.NoError(t, err)
 			require.Empty(t, items)
 		}
+		letGo(ada)
 		s.releaseTenant("remembers", "ada")
 		for _, text := range []string{s.log.String(), s.eventLog()} {
 			require.NotContains(t, text, "swordfish")

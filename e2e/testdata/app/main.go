@@ -3,6 +3,7 @@
 //
 //	app append FILE TEXT  add TEXT to FILE
 //	app read FILE         print FILE
+//	app await FILE        wait until FILE exists
 //	app files DIR...      print every file below the directories
 //	app bulk FILE MIB S   create FILE, of random bytes that depend on the seed S
 //	app size FILE         print the size of FILE
@@ -44,7 +45,7 @@ func main() {
 
 func run(args []string) error {
 	commands := map[string]func(args []string) error{
-		"append": add, "read": read, "files": files, "flaky": flaky,
+		"append": add, "read": read, "await": await, "files": files, "flaky": flaky,
 		"misbehave": misbehave, "script": script, "fail": fail, "between": between, "hang": hang, "bulk": bulk, "sum": sum,
 		"restless": writeForever, "freeze": freeze,
 		"example": example, "migrate": migrate, "prepare": prepare, "index": index, "size": size,
@@ -87,6 +88,15 @@ func read(args []string) error {
 	}
 	_, err = os.Stdout.Write(b)
 	return err
+}
+
+// await polls, because the kernel does not notify in every filesystem.
+func await(args []string) error {
+	for ; ; time.Sleep(5 * time.Millisecond) {
+		if _, err := os.Stat(inside(args[0])); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
 }
 
 func files(args []string) error {
