@@ -2,11 +2,13 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -42,20 +44,27 @@ func freeAddress() string {
 	return fmt.Sprintf("127.%d.%d.%d:0", 1+rand.IntN(254), rand.IntN(255), 1+rand.IntN(254))
 }
 
-// freePort returns a port that nothing listens on here. It is below those that the
-// system gives to connections and to listeners without a port of their own, so that
-// it stays free until it is used.
+// givenPorts are the ports that freePort has returned.
+var givenPorts sync.Map
+
+// freePort returns a port that nothing listens on here. It stays free until the test
+// uses it: the system does not choose it for a connection or for a listener on any free
+// port, which have ports above 32767, and no other test gets it.
 func freePort(t testing.TB) int {
 	t.Helper()
-	for range 1000 {
-		port := 12000 + rand.IntN(16000)
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err == nil && l.Close() == nil {
-			return port
+	for {
+		port := 10000 + rand.IntN(20000)
+		if _, given := givenPorts.LoadOrStore(port, true); given {
+			continue
 		}
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
+		require.NoError(t, err)
+		require.NoError(t, l.Close())
+		return port
 	}
-	require.FailNow(t, "there is no free port")
-	return 0
 }
 
 // startOnProxy configures an installation's server to use a proxy, which is cut.
