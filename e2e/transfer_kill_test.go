@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -98,9 +99,9 @@ func (b *bucketServer) killOnce(s *server, rt killer, at *atomic.Pointer[func()]
 	return func() string {
 		s.t.Helper()
 		select {
-		case id := <-killed:
+		case id := <-killed: // the transfer may have failed before the kill was answered
 			return id
-		default:
+		case <-time.After(waitTimeout):
 			require.FailNow(s.t, "no object was transferred")
 			return ""
 		}
