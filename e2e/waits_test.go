@@ -15,7 +15,7 @@ import (
 
 // waitingWorkload has hooks at the points of waits, as other formats name them too.
 const waitingWorkload = `
-pool: { min_idle: 1, max_size: 2, claim_idle_ttl: 3s }
+pool: { min_idle: 1, max_size: 2 }
 hooks:
   on_blocking_start:
     - { name: save, shell: [APP, script], script: "append /state/log start" }
@@ -40,16 +40,17 @@ func TestWaits(t *testing.T) {
 		var g errgroup.Group
 		var waited commandResult
 		g.Go(func() error {
-			waited = s.cli("wait", c.ID, "--type", "consensus", "--timeout", "60s", "--name", "review", "--context", `{"task": "t"}`)
+			waited = s.cli("wait", c.ID, "--type", "consensus", "--timeout", "180s", "--name", "review", "--context", `{"task": "t"}`)
 			return nil
 		})
 		s.awaitWait(c.ID, "review", client.WaitWaiting)
 		require.Contains(t, s.mustCLI("get", "waits"), "review")
+		s.requireNotIdle(c)
 		require.Contains(t, s.mustCLI("signal", c.ID, "--name", "review", "--data", `{"action": "approved"}`), "received by wait")
 		require.NoError(t, g.Wait())
 		require.Equal(t, []any{0, `{"action":"approved"}` + "\n"}, []any{waited.code, waited.out}, waited.err)
 
-		// It is extended once, and it takes longer than the claim may be idle.
+		// It is extended once.
 		begin := time.Now()
 		late := s.cli("wait", c.ID, "--type", "validation", "--timeout", "4s")
 		require.Equal(t, 8, late.code, late.err)
@@ -79,6 +80,19 @@ func TestWaits(t *testing.T) {
 		require.Equal(t, 10, again.code, again.err)
 		s.requireEnds()
 	})
+}
+
+// requireNotIdle checks that a claim that waits is kept while another one, which was
+// made later, is released because its tenant is idle.
+func (s *server) requireNotIdle(waits client.Claim) {
+	s.t.Helper()
+	idle := s.claimAs("waiting", "eve")
+	s.apply("waiting", strings.Replace(waitingWorkload, "max_size: 2", "max_size: 2, claim_idle_ttl: 1s", 1))
+	s.awaitEvent(client.EventFilter{Claim: idle.ID, Types: []client.EventType{client.EventClaimReleased}}, 1)
+	s.apply("waiting", waitingWorkload)
+	kept, err := s.GetClaim(s.t.Context(), waits.ID)
+	require.NoError(s.t, err)
+	require.Equal(s.t, client.ClaimActive, kept.State)
 }
 
 // pointsOf returns the point and the hook of each run.
