@@ -95,7 +95,12 @@ func (s *server) logsByCommandLine(c client.Claim) {
 	require.Equal(s.t, commandResult{0, "ada\n", "# post_claim greet, attempt 1: succeeded, exit code 0\n"}, greeted)
 	require.Equal(s.t, strings.Repeat("y", longOutput), s.mustCLI("logs", c.Hooks[1].Run))
 	// Once for each start: the baseline is recorded while the container is stopped.
-	require.Regexp(s.t, `^(idle\n)+$`, s.mustCLI("logs", "--container", c.Container))
+	var printed string
+	s.eventually(func() bool { // the main process may not have printed it yet
+		printed = s.mustCLI("logs", "--container", c.Container)
+		return printed != ""
+	})
+	require.Regexp(s.t, `^(idle\n)+$`, printed)
 }
 
 func (s *server) releaseByCommandLine(c client.Claim) {
