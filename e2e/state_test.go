@@ -121,13 +121,21 @@ func TestFailedUploadRetainsContainer(t *testing.T) {
 		require.Contains(t, refused.err, "container retained")
 		require.Contains(t, refused.err, "hostler release "+ada.ID)
 		require.Equal(t, 7, s.cli("release", bob.ID).code)
-		table := s.mustCLI("get", "claims", "--failed")
+		table := ""
+		s.eventually(func() bool { // during a retry it is releasing
+			table = s.mustCLI("get", "claims", "--failed")
+			return strings.Contains(table, ada.ID) && strings.Contains(table, "release_failed")
+		})
 		require.Contains(t, table, ada.ID)
 		require.Contains(t, table, "release_failed")
 		kept, err := s.engine.Status(t.Context(), ada.Container)
 		require.NoError(t, err)
 		require.Equal(t, runtime.Running, kept.State, "the container is kept")
-		sick := s.cli("doctor")
+		var sick commandResult
+		s.eventually(func() bool { // likewise
+			sick = s.cli("doctor")
+			return strings.Contains(sick.out, "hostler release "+ada.ID)
+		})
 		require.Equal(t, 1, sick.code)
 		require.Contains(t, sick.out, "hostler release "+ada.ID)
 
