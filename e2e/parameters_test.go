@@ -151,9 +151,9 @@ func TestLifetimes(t *testing.T) {
 // awaitReleased waits until a claim is released because its lifetime has ended.
 func (s *server) awaitReleased(c client.Claim) {
 	s.t.Helper()
-	s.eventually(func() bool {
-		got, err := s.GetClaim(s.t.Context(), c.ID)
-		require.NoError(s.t, err)
-		return got.State == client.ClaimReleased && got.Reason == "its lifetime has ended"
-	})
+	s.awaitEvent(client.EventFilter{Types: []client.EventType{client.EventClaimReleased}, Claim: c.ID}, 1)
+	got, err := s.GetClaim(s.t.Context(), c.ID)
+	require.NoError(s.t, err)
+	require.Equal(s.t, client.ClaimReleased, got.State)
+	require.Equal(s.t, "its lifetime has ended", got.Reason)
 }
