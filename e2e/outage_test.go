@@ -99,7 +99,7 @@ func TestEngineOutage(t *testing.T) {
 
 const hookOutageHooks = `
 pool: { min_idle: 1, max_size: 2, reuse: wipe }
-hooks: { post_claim: [{ name: hang, command: [BOX, hang, MARKER], timeout: 5s, on_error: continue }] }
+hooks: { post_claim: [{ name: hang, command: [BOX, hang, MARKER], timeout: 20s, on_error: continue }] }
 `
 
 // A hook whose connection breaks is not run again, and its outcome is known or

@@ -244,9 +244,10 @@ func TestReplicaStopDuringHook(t *testing.T) {
 	leader, others := f.leader()
 	leader.apply("kept", "pool: { min_idle: 1, max_size: 1, reuse: wipe, claim_idle_ttl: 2s }\nhooks: { pre_release: [{ command: [APP, hang], timeout: 55s }] }\n")
 	leader.apply("going", "pool: { min_idle: 1, max_size: 1 }\nhooks: { pre_destroy: [{ command: [BOX, pause, '30000'], timeout: 60s }, { command: [BOX, pause, '3000'] }] }\n")
+	// Before the hook starts that is to outlast the stop.
+	container := leader.awaitEvent(eventsOf("going", client.EventContainerCreated), 1).Container
 	leader.claimAs("kept", "ada") // idle, so no request waits for the release
 	begun := leader.awaitEvent(eventsOf("kept", client.EventHookStarted), 1)
-	container := leader.awaitEvent(eventsOf("going", client.EventContainerCreated), 1).Container
 	_, err := leader.DestroyContainer(t.Context(), container, false)
 	require.NoError(t, err)
 	leader.awaitEvent(eventsOf("going", client.EventHookStarted), 1)
