@@ -268,7 +268,8 @@ func (s *socket) receive(ctx context.Context, c *access.Command) error {
 			if err == nil {
 				err = s.handle(c, m)
 			}
-			if err != nil {
+			// The output ends with this error, and its client has to learn of it.
+			if err != nil && !errors.Is(err, runtime.ErrAttachedElsewhere) {
 				return err
 			}
 			continue

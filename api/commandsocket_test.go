@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -35,7 +36,7 @@ type socketLog struct {
 // receive receives messages until the condition is true.
 func (l *socketLog) receive(t *testing.T, conn *websocket.Conn, until func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for !until() {
 		kind, data, err := conn.Read(ctx)
@@ -86,6 +87,37 @@ func TestSocketOfCommand(t *testing.T) {
 	require.Equal(t, 3, got.event.Result.ExitCode)
 	_, _, err = again.Read(t.Context())
 	require.Equal(t, websocket.StatusNormalClosure, websocket.CloseStatus(err))
+}
+
+// A client that sends something when another one has taken its place learns that:
+// otherwise it would attach again, and take the place back.
+func TestReplacedSocketThatSends(t *testing.T) {
+	s := serveCommands(t, commandWorkload, nil)
+	id := s.start(`{"command":["copy"],"detach":true,"input":true}`)
+	pinged, answer := make(chan struct{}), make(chan struct{})
+	wait := sync.OnceFunc(func() { close(pinged); <-answer })
+	url := "ws" + strings.TrimPrefix(s.url, "http") + "/v1/claims/" + s.claim.ID + "/exec/" + id + "/attach"
+	conn, _, err := websocket.Dial(t.Context(), url, &websocket.DialOptions{
+		OnPingReceived: func(context.Context, []byte) bool { wait(); return true },
+	})
+	require.NoError(t, err)
+	defer conn.CloseNow() //nolint:errcheck // it is over
+	var got socketLog
+	done := make(chan struct{})
+	go func() { // ends with the last message
+		defer close(done)
+		got.receive(t, conn, func() bool { return got.event.Error != nil })
+	}()
+	<-pinged // until it is answered, the server sends nothing
+	_, _, err = s.dial("/"+id+"/attach", nil)
+	require.NoError(t, err)
+	for _, text := range []string{`{"type":"ack","offset":0}`, `{"type":"resize","rows":2,"columns":2}`, `{"type":"signal","signal":"SIGWINCH"}`} {
+		sendText(t, conn, text)
+	}
+	close(answer)
+	<-done
+	require.NotNil(t, got.event.Error)
+	require.Equal(t, api.AttachedElsewhere, got.event.Error.Code)
 }
 
 // A WebSocket that may not be, or whose command does not start, is refused with the
@@ -149,11 +181,11 @@ func TestSocketIsBounded(t *testing.T) {
 			require.Eventually(t, func() bool {
 				_, _, err := conn.Read(t.Context())
 				return err != nil
-			}, 10*time.Second, time.Millisecond)
+			}, time.Minute, time.Millisecond)
 			require.Eventually(t, func() bool {
 				got := s.exec("GET", "/"+id, "").text
 				return !strings.Contains(got, `"attached":true`) && !strings.Contains(got, "ended_at")
-			}, 10*time.Second, 5*time.Millisecond)
+			}, time.Minute, 5*time.Millisecond)
 		})
 	}
 }
