@@ -64,17 +64,20 @@ type Options struct {
 
 	// WriteTimeout bounds one write to a client. Heartbeat is the interval of
 	// heartbeats on an idle stream. UploadTimeout is how long a client may take for
-	// a part of a file. Zero means the default.
-	WriteTimeout  time.Duration
-	UploadTimeout time.Duration
-	Heartbeat     time.Duration
+	// a part of a file, and LastWriteTimeout for all that is left to write when its
+	// credential has ended. Zero means the default.
+	WriteTimeout     time.Duration
+	LastWriteTimeout time.Duration
+	UploadTimeout    time.Duration
+	Heartbeat        time.Duration
 }
 
 // Defaults for Options.
 const (
-	defaultWriteTimeout  = 20 * time.Second
-	defaultUploadTimeout = 60 * time.Second
-	defaultHeartbeat     = 15 * time.Second
+	defaultWriteTimeout     = 20 * time.Second
+	defaultLastWriteTimeout = time.Second
+	defaultUploadTimeout    = 60 * time.Second
+	defaultHeartbeat        = 15 * time.Second
 )
 
 // API is the HTTP handler.
@@ -104,6 +107,9 @@ type API struct {
 func New(o Options) *API {
 	if o.WriteTimeout == 0 {
 		o.WriteTimeout = defaultWriteTimeout
+	}
+	if o.LastWriteTimeout == 0 {
+		o.LastWriteTimeout = defaultLastWriteTimeout
 	}
 	if o.UploadTimeout == 0 {
 		o.UploadTimeout = defaultUploadTimeout

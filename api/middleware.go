@@ -46,7 +46,7 @@ func (a *API) middleware(mux *http.ServeMux) http.Handler {
 			id = uuid.NewString()
 		}
 		r = r.WithContext(context.WithValue(r.Context(), requestKey{}, id))
-		rec := &recorder{ResponseWriter: w, control: http.NewResponseController(w), timeout: a.o.WriteTimeout}
+		rec := &recorder{ResponseWriter: w, control: http.NewResponseController(w), timeout: a.o.WriteTimeout, lastTimeout: a.o.LastWriteTimeout}
 		h := rec.Header()
 		h.Set("X-Request-Id", id)
 		h.Set("X-Content-Type-Options", "nosniff")

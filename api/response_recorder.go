@@ -16,6 +16,9 @@ type recorder struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	timeout time.Duration
+	// lastTimeout is that of all that is left to write when the credential has ended.
+	lastTimeout time.Duration
+
 	status  int
 	written int64
 	failed  error  // of the first write that failed

@@ -5,15 +5,10 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"time"
 
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/auth"
 )
-
-// lastWriteTimeout is how long a client may take for what is left to write when its
-// credential has ended.
-const lastWriteTimeout = time.Second
 
 // LogEnded is the type of the last line of a stream whose credential was revoked or
 // has expired.
@@ -35,7 +30,7 @@ func credentialEnd(ctx context.Context) error {
 func (rec *recorder) cutOff(ctx context.Context) (stop func() bool) {
 	return context.AfterFunc(ctx, func() {
 		if credentialEnd(ctx) != nil {
-			rec.endWrites(lastWriteTimeout)
+			rec.endWrites(rec.lastTimeout)
 		}
 	})
 }
