@@ -74,7 +74,7 @@ func startServer(t *testing.T, b *apitest.Backend, change ...func(*api.Options))
 	t.Cleanup(server.Close)
 	if o.Auth == nil {
 		a := request(t, server.URL, "PUT /v1/workloads/web", file, "application/yaml")
-		require.Equal(t, 201, a.status, a.text)
+		require.Contains(t, []int{200, 201}, a.status, a.text) // 200 from another server of the backend
 	}
 	return server.URL
 }

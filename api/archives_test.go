@@ -8,14 +8,17 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/api"
 	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/snapshot"
 )
@@ -32,21 +35,35 @@ func TestVerifySnapshot(t *testing.T) {
 		Snapshots: 1, Files: 3, Bytes: 4, Objects: 5, Requests: 6, Read: 7, Damaged: 8,
 		Damages: []snapshot.Damage{{Object: "packs/x", Snapshot: "snap-1", Problem: "it is missing", Files: 9, Paths: []string{"/data/a"}}, {}},
 	}
-	url := startServer(t, b)
+	b.Records["web"] = pool.Record{ID: "web"}
+	verify := func(id string) (a *httptest.ResponseRecorder) {
+		synctest.Test(t, func(t *testing.T) { a = verifySnapshots(t, b.Options(), id) })
+		return a
+	}
 	for _, id := range []string{"snap-1", "all"} {
-		a := request(t, url, "POST "+snapshotsURL+"/"+id+"/verify?tenant=alice", "")
-		require.Equal(t, 200, a.status, a.text)
-		require.Equal(t, "application/x-ndjson", a.header.Get("Content-Type"))
-		lines := strings.Split(strings.TrimSpace(a.text), "\n")
+		a := verify(id)
+		require.Equal(t, 200, a.Code, a.Body)
+		require.Equal(t, "application/x-ndjson", a.Header().Get("Content-Type"))
+		lines := strings.Split(strings.TrimSpace(a.Body.String()), "\n")
 		require.Len(t, lines, 1, "progress comes once a second")
 		require.JSONEq(t, `{"result":{"ok":false,"snapshots":1,"files":3,"bytes":4,"objects":5,"requests":6,"read_bytes":7,"damaged":8,"damages":[
 			{"object":"packs/x","snapshot":"snap-1","problem":"it is missing","files":9,"paths":["/data/a"]},
 			{"object":"","snapshot":"","problem":"","files":0,"paths":[]}]}}`, lines[0])
 	}
-	require.Equal(t, 404, request(t, url, "POST "+snapshotsURL+"/none/verify?tenant=alice", "").status)
+	require.Equal(t, 404, verify("none").Code)
 	b.Fail("verifying", &claim.SyncError{Direction: "verifying", Err: errors.New("no route")})
-	a := request(t, url, "POST "+snapshotsURL+"/all/verify?tenant=alice", "")
-	require.Equal(t, "502 sync_failed", fmt.Sprint(a.status, " ", a.body["code"]))
+	a := verify("all")
+	require.Equal(t, 502, a.Code)
+	require.Contains(t, a.Body.String(), `"code":"sync_failed"`)
+}
+
+// verifySnapshots sends a request to verify snapshots of alice. It takes no time in a
+// bubble of testing/synctest.
+func verifySnapshots(t *testing.T, o api.Options, id string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost"+snapshotsURL+"/"+id+"/verify?tenant=alice", nil)
+	r.RemoteAddr = "127.0.0.1:1"
+	return serve(api.New(o), r)
 }
 
 // An export is a download with the name of its snapshot. One that fails does not look
@@ -83,7 +100,8 @@ func TestExportSnapshot(t *testing.T) {
 // not arrive, has a status, and changes nothing.
 func TestImportSnapshot(t *testing.T) {
 	b := newTestBackend()
-	url := startServer(t, b, func(o *api.Options) { o.UploadTimeout = 200 * time.Millisecond })
+	url := startServer(t, b, patient)
+	impatient := startServer(t, b, func(o *api.Options) { o.UploadTimeout = 200 * time.Millisecond })
 	body := strings.Repeat("x", 3<<20)
 	for call, want := range map[error]string{
 		runtime.ErrBadArchive:                      "422 invalid_request",
@@ -102,7 +120,7 @@ func TestImportSnapshot(t *testing.T) {
 	require.Equal(t, 415, request(t, url, "POST "+importURL, body, "text/plain").status)
 	require.Equal(t, 415, request(t, url, "POST "+importURL, body, "application/x-tar", "Content-Encoding: gzip").status)
 	for _, text := range []string{"Content-Length: 10\n\nhalf", "Transfer-Encoding: chunked\n\n4\nhalf\n"} {
-		conn, answer := dial(t, url, "POST "+importURL+" HTTP/1.1\nHost: localhost\n"+text)
+		conn, answer := dial(t, impatient, "POST "+importURL+" HTTP/1.1\nHost: localhost\n"+text)
 		resp, err := http.ReadResponse(answer, nil)
 		require.NoError(t, err)
 		require.Equal(t, 408, resp.StatusCode)
@@ -124,12 +142,12 @@ func TestImportSnapshot(t *testing.T) {
 
 // A verification in progress reports it, and its later error is its last line.
 func TestVerifyProgress(t *testing.T) {
-	b := newTestBackend()
-	slow := slowState{State: b.Options().State, err: errors.New("the bucket is gone")}
-	url := startServer(t, b, func(o *api.Options) { o.State = slow })
-	a := request(t, url, "POST "+snapshotsURL+"/all/verify?tenant=alice", "")
-	require.Equal(t, 200, a.status)
-	lines := strings.Split(strings.TrimSpace(a.text), "\n")
+	o := newTestBackend().Options()
+	o.State = slowState{State: o.State, err: errors.New("the bucket is gone")}
+	var a *httptest.ResponseRecorder
+	synctest.Test(t, func(t *testing.T) { a = verifySnapshots(t, o, "all") })
+	require.Equal(t, 200, a.Code)
+	lines := strings.Split(strings.TrimSpace(a.Body.String()), "\n")
 	require.Len(t, lines, 2)
 	require.JSONEq(t, `{"progress":{"snapshot":"s","files":1,"bytes":2,"total_bytes":3,"read_bytes":4}}`, lines[0])
 	var last struct{ Error struct{ Code string } }

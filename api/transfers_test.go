@@ -127,6 +127,7 @@ func dial(t *testing.T, base, text string) (net.Conn, *bufio.Reader) {
 func TestIncompleteUploads(t *testing.T) {
 	b := newTestBackend()
 	b.PutFile("/f", "old")
+	patientServer := startServer(t, b, patient)
 	base := startServer(t, b, func(o *api.Options) { o.UploadTimeout = 200 * time.Millisecond })
 	head := "PUT " + filesURL + "/f HTTP/1.1\nHost: localhost\n"
 	for text, want := range map[string]int{
@@ -136,7 +137,7 @@ func TestIncompleteUploads(t *testing.T) {
 		head + "Transfer-Encoding: chunked\n\nno number\n":                   400,
 		head + "Content-Type: application/x-tar\nContent-Length: 10\n\nhalf": 400,
 	} {
-		conn, answer := dial(t, base, text)
+		conn, answer := dial(t, patientServer, text)
 		require.NoError(t, conn.(*net.TCPConn).CloseWrite())
 		resp, err := http.ReadResponse(answer, nil)
 		require.NoError(t, err, text)
@@ -167,7 +168,7 @@ func TestSlowUpload(t *testing.T) {
 			}
 		}
 	}()
-	require.NoError(t, conn.SetReadDeadline(time.Now().Add(15*time.Second)))
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(time.Minute)))
 	resp, err := http.ReadResponse(answer, nil)
 	require.NoError(t, err)
 	require.Equal(t, 408, resp.StatusCode)
@@ -195,7 +196,7 @@ func TestLargeUpload(t *testing.T) {
 	require.Equal(t, 413, request(t, base, "PUT /v1/claims/claim-alice/memory/k", string(content)).status)
 	a = request(t, base, "GET "+filesURL+"/big", "")
 	require.Equal(t, string(content), a.text)
-	require.Eventually(t, used(access.FileRead, 2), 5*time.Second, time.Millisecond)
+	require.Eventually(t, used(access.FileRead, 2), time.Minute, time.Millisecond)
 	request(t, base, "HEAD "+filesURL+"/big", "") // it reads nothing
 	require.Equal(t, 204, request(t, base, "DELETE "+filesURL+"/big", "").status)
 	_, n := b.LastFileUse()
@@ -205,9 +206,10 @@ func TestLargeUpload(t *testing.T) {
 // A client that reads nothing holds one of the claim's transfers for the time of a
 // write, and not longer.
 func TestTransfersAreBounded(t *testing.T) {
+	t.Parallel()
 	b := newTestBackend()
 	b.PutFile("/big", strings.Repeat("x", 64<<20))
-	base := startServer(t, b, func(o *api.Options) { o.WriteTimeout = time.Second })
+	base := startServer(t, b, func(o *api.Options) { o.WriteTimeout = 8 * time.Second }) // all of them begin within it
 	begin := time.Now()
 	var conns []net.Conn
 	for range 8 {
@@ -217,11 +219,11 @@ func TestTransfersAreBounded(t *testing.T) {
 	require.Eventually(t, func() bool {
 		a := request(t, base, "GET "+filesURL+"/big", "", "Range: bytes=0-0")
 		return a.status == 429 && a.body["code"] == "too_many_requests" && a.header.Get("Retry-After") != ""
-	}, 5*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	require.Equal(t, 200, request(t, base, "GET "+filesURL+"/big?stat=true", "").status, "no transfer")
 	require.Eventually(t, func() bool {
 		return request(t, base, "GET "+filesURL+"/big", "", "Range: bytes=0-0").status == 206
-	}, 20*time.Second, 20*time.Millisecond)
+	}, time.Minute, 20*time.Millisecond)
 	require.Greater(t, time.Since(begin), 500*time.Millisecond)
 	require.Len(t, conns, 8, fmt.Sprint("they are open: ", len(conns)))
 }
