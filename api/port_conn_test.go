@@ -73,13 +73,15 @@ func TestPortProxyUpgrade(t *testing.T) {
 	require.Error(t, err)
 	require.Equal(t, "GET /socket 101 sent 16 received 16", <-uses.done)
 
-	resp, _ = raw(t, server.URL, "GET", portURL(port)+"/", nil, "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: x")
+	other := startServer(t, newTestBackend()) // whose clients have more time
+	resp, _ = raw(t, other, "GET", portURL(port)+"/", nil, "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: x")
 	require.Equal(t, http.StatusUpgradeRequired, resp.StatusCode, "HTTP/2 would pass no gate")
 }
 
 // A stream of the program arrives as it is sent, longer than any write timeout, also
 // while the program still reads.
 func TestPortProxyStreams(t *testing.T) {
+	t.Parallel()
 	port := program(t, func(w http.ResponseWriter, r *http.Request) {
 		control := http.NewResponseController(w)
 		if control.EnableFullDuplex() != nil {
@@ -90,7 +92,7 @@ func TestPortProxyStreams(t *testing.T) {
 			control.Flush()                           //nolint:errcheck // the same
 		}
 	})
-	base := startServer(t, newTestBackend(), func(o *api.Options) { o.WriteTimeout = 50 * time.Millisecond })
+	base := startServer(t, newTestBackend(), func(o *api.Options) { o.WriteTimeout = 4 * time.Second })
 	body, in := io.Pipe()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+portURL(port)+"/", body)
 	require.NoError(t, err)
@@ -102,7 +104,7 @@ func TestPortProxyStreams(t *testing.T) {
 	for i := range 5 {
 		require.True(t, lines.Scan(), lines.Err())
 		require.Equal(t, fmt.Sprintf("<%d>", i), lines.Text())
-		<-time.After(30 * time.Millisecond)
+		<-time.After(time.Second)
 		_, err := fmt.Fprintln(in, i+1)
 		require.NoError(t, err)
 	}
