@@ -17,6 +17,7 @@ import (
 
 	"github.com/hostler/hostler/access"
 	"github.com/hostler/hostler/api"
+	"github.com/hostler/hostler/api/apitest"
 )
 
 // program starts a program that serves HTTP in the container of claim-alice. It
@@ -178,10 +179,7 @@ func TestPortProxyErrors(t *testing.T) {
 			c.Close()
 		}
 	}()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	refused := free.Addr().(*net.TCPAddr).Port
-	require.NoError(t, free.Close())
+	refused := apitest.RefusedPort(t)
 	large := program(t, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-Large", strings.Repeat("x", 1<<20)) })
 	base := startServer(t, newTestBackend())
 	for path, want := range map[string]string{

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"syscall"
+	"testing"
 
 	"github.com/hostler/hostler/access"
 	"github.com/hostler/hostler/runtime"
@@ -18,6 +19,24 @@ func (b *Backend) Ports(gates access.Gates, uses access.Uses) *access.Service {
 		Claims: fileClaims{b}, Workloads: noWorkloads{}, Runtime: machine{}, Gates: gates, Uses: uses,
 		Log: slog.New(slog.DiscardHandler),
 	})
+}
+
+// RefusedPort returns a port of this machine on which nothing listens. No one else
+// gets it before the end of the test.
+func RefusedPort(tb testing.TB) int {
+	tb.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { l.Close() }) //nolint:errcheck // it was only listened on
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}}
+	conn, err := d.DialContext(tb.Context(), "tcp", l.Addr().String())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { conn.Close() }) //nolint:errcheck // it has carried nothing
+	return conn.LocalAddr().(*net.TCPAddr).Port
 }
 
 // machine is a runtime whose containers have the ports of this machine.

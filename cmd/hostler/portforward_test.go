@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/api/apitest"
 	"github.com/hostler/hostler/claim"
 )
 
@@ -24,11 +25,12 @@ func TestPortForward(t *testing.T) {
 		io.WriteString(w, "hello") //nolint:errcheck // the test would fail
 	}))
 	port := program.Listener.Addr().(*net.TCPAddr).Port
+	refused := apitest.RefusedPort(t)
 	out, in := io.Pipe()
 	var errOut strings.Builder
 	ended := make(chan int, 1)
 	go func() { // ends with the claim
-		ended <- run(context.WithoutCancel(t.Context()), []string{"port-forward", "claim-alice", fmt.Sprintf("0:%d", port), fmt.Sprintf("0:%d", refusedPort(t))}, nil, in, &errOut)
+		ended <- run(context.WithoutCancel(t.Context()), []string{"port-forward", "claim-alice", fmt.Sprintf("0:%d", port), fmt.Sprintf("0:%d", refused)}, nil, in, &errOut)
 	}()
 	lines := bufio.NewScanner(out)
 	var local [2]string
@@ -57,15 +59,6 @@ func TestPortForward(t *testing.T) {
 	require.Equal(t, exitFailure, <-ended)
 	require.Contains(t, errOut.String(), "nothing listens on the port")
 	require.Contains(t, errOut.String(), "claim claim-alice is released")
-}
-
-// refusedPort returns a port that nothing listens on.
-func refusedPort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // What cannot be forwarded or linked is refused before anything is opened.
