@@ -250,7 +250,7 @@ func accessCell(t *testing.T, b *apitest.Backend, h http.Handler, o operation, c
 	t.Helper()
 	send := func(thing string) *httptest.ResponseRecorder {
 		seedAccess(b)
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		return serve(h, requestOf(ctx, o, c, thing))
 	}

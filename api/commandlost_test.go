@@ -41,7 +41,7 @@ func TestExecThroughLostConnections(t *testing.T) {
 	for range 3 {
 		<-said
 		s.RT.LoseCommands(s.claim.Container)
-		require.Eventually(t, func() bool { return strings.Contains(s.exec("GET", "", "").text, `"attached":true`) }, 5*time.Second, 5*time.Millisecond)
+		require.Eventually(t, func() bool { return strings.Contains(s.exec("GET", "", "").text, `"attached":true`) }, time.Minute, 5*time.Millisecond)
 		next <- struct{}{}
 	}
 	require.Contains(t, <-answer, `"stdout":{"head":"0,1,2,","total":6}`)

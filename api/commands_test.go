@@ -155,13 +155,13 @@ func TestExecEndsWithItsClient(t *testing.T) {
 				}
 			}()
 			command := func() response { return s.exec("GET", "/c", "") }
-			require.Eventually(t, func() bool { return command().status == 200 }, 5*time.Second, 5*time.Millisecond)
+			require.Eventually(t, func() bool { return command().status == 200 }, time.Minute, 5*time.Millisecond)
 			leave(s, cancel)
 			<-done
 			require.Eventually(t, func() bool {
 				got := command()
 				return got.status == 404 || strings.Contains(got.text, `"signal":"SIGTERM"`)
-			}, 5*time.Second, 5*time.Millisecond)
+			}, time.Minute, 5*time.Millisecond)
 		})
 	}
 }
@@ -242,7 +242,7 @@ func TestOutputWaitsForAcknowledgment(t *testing.T) {
 		return 0
 	})
 	id := s.start(`{"command":["pour"],"detach":true}`)
-	require.Eventually(t, func() bool { return strings.Contains(s.exec("GET", "/"+id, "").text, `"held":true`) }, 5*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(s.exec("GET", "/"+id, "").text, `"held":true`) }, time.Minute, 5*time.Millisecond)
 	out := s.follow(id, 0)
 	out.lines.Buffer(nil, 4<<20)
 	out.next()

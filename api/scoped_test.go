@@ -167,7 +167,7 @@ func addRecycled(tb testing.TB, db *store.DB, mark string) {
 
 // send sends a request, of any form.
 func send(h http.Handler, key, method, path, query, body string) *httptest.ResponseRecorder {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	r := httptest.NewRequestWithContext(ctx, method, "http://localhost/", strings.NewReader(body))
 	r.URL = &url.URL{Scheme: "http", Host: "localhost", Path: path, RawQuery: query}
