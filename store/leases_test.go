@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/membership"
@@ -58,11 +59,11 @@ func TestRenewalLosesItsConnection(t *testing.T) {
 	require.NoError(t, err)
 	// The server takes a moment for the change of the row, in which the connection
 	// is lost.
-	postgrestest.Exec(t, target, `
-		CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.5); RETURN NEW; END $$;
-		CREATE TRIGGER slow AFTER UPDATE ON replicas FOR EACH ROW EXECUTE FUNCTION slow()`)
-	time.AfterFunc(250*time.Millisecond, proxy.Silence)
+	await, resume := postgrestest.Stall(t, target, "replicas", "")
+	var silencing errgroup.Group
+	silencing.Go(func() error { await(); proxy.Silence(); resume(); return nil })
 	took, err := renewOnce(t, db)
+	require.NoError(t, silencing.Wait())
 	require.Error(t, err)
 	require.Less(t, took, renewAttempt+time.Second)
 	took, err = renewOnce(t, db)
