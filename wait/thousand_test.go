@@ -86,7 +86,7 @@ func requireThousandEnds(t *testing.T, db *store.DB) {
 		open, err := db.OpenWaits(t.Context())
 		require.NoError(t, err)
 		return len(open) == 0
-	}, time.Minute, 200*time.Millisecond)
+	}, 2*time.Minute, 200*time.Millisecond)
 	all, err := db.Waits(t.Context(), wait.Filter{States: []wait.State{wait.TimedOut}})
 	require.NoError(t, err)
 	require.Len(t, all, 1000)
@@ -96,7 +96,9 @@ func requireThousandEnds(t *testing.T, db *store.DB) {
 	}
 	slices.Sort(late)
 	t.Logf("ends after their deadlines: half within %s, 95 %% within %s, all within %s", late[500], late[950], late[999])
-	require.Less(t, late[999], 5*time.Second) // other tests may use the machine
+	// Other tests may use the machine. With the lists alone, the last one would be more
+	// than 20 s late: the next list comes 30 s after that of the start.
+	require.Less(t, late[999], 15*time.Second)
 	page, err := db.Events(t.Context(), activity.Filter{Types: []activity.Type{activity.WaitTimedOut}}, 0, 10000)
 	require.NoError(t, err)
 	require.Len(t, page.Items, 1000)

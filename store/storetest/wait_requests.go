@@ -22,6 +22,15 @@ func newJoin(c claim.Claim, name, request string) wait.Wait {
 	return w
 }
 
+// requireLeft checks the time that a wait has left, which was read since a time. The
+// database may have another clock.
+func requireLeft(t *testing.T, w wait.Wait, left time.Duration, since time.Time) {
+	t.Helper()
+	const clocks = 5 * time.Second
+	require.GreaterOrEqual(t, left, time.Until(*w.Deadline)-clocks)
+	require.LessOrEqual(t, left, w.Deadline.Sub(since)+clocks)
+}
+
 // joinWait has a request return an open or ended wait.
 func joinWait(t *testing.T, s Store, w, want wait.Wait) wait.Wait {
 	t.Helper()
