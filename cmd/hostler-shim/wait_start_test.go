@@ -99,13 +99,14 @@ func TestInitWithFenceWaitsForStart(t *testing.T) {
 	t.Run("responsible flow", func(t *testing.T) {
 		t.Parallel()
 		s, exited := startInit(t, "5")
+		_, err := s.Exec(t.Context(), runtime.Command{Args: []string{"true"}, Fence: 4})
+		require.ErrorIs(t, err, runtime.ErrStaleFence)
 		for _, fence := range []int64{4, shim.NoFence} {
 			require.ErrorIs(t, s.StartMain(t.Context(), fence), runtime.ErrStaleFence)
 		}
-		_, err := s.Exec(t.Context(), runtime.Command{Args: []string{"true"}})
+		require.ErrorIs(t, s.Restart(t.Context(), 5), runtime.ErrNotRunning, "its flow has longer than those that are refused")
+		_, err = s.Exec(t.Context(), runtime.Command{Args: []string{"true"}})
 		require.ErrorIs(t, err, runtime.ErrNotRunning, "nothing was started")
-		_, err = s.Exec(t.Context(), runtime.Command{Args: []string{"true"}, Fence: 4})
-		require.ErrorIs(t, err, runtime.ErrStaleFence)
 		require.NoError(t, s.StartMain(t.Context(), 5))
 		_, err = s.AttachCommand(t.Context(), "x", 5, 0)
 		require.ErrorIs(t, err, runtime.ErrUnknownRun)
