@@ -41,6 +41,18 @@ func writeToolError(err error) int {
 }
 
 func startDaemon(record, log, requiredDir string) error {
+	// A server may be killed while this program works, and the next one start another.
+	lock, err := os.Open(requiredDir)
+	if err != nil {
+		return fmt.Errorf("open the container's directory: %w", err)
+	}
+	defer lock.Close()
+	if err := lockFile(lock); err != nil {
+		return fmt.Errorf("lock the container's directory: %w", err)
+	}
+	if isStarted(record) {
+		return nil
+	}
 	out, err := unix.Open(log, unix.O_WRONLY|unix.O_CREAT|unix.O_APPEND|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return fmt.Errorf("open the log: %w", err)
@@ -83,6 +95,25 @@ func startDaemon(record, log, requiredDir string) error {
 		return fmt.Errorf("init did not start, see its log: %w", err)
 	}
 	return nil
+}
+
+// lockFile waits for the lock of a file, which ends with this process.
+func lockFile(f *os.File) error {
+	for {
+		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
+
+// isStarted reports whether the recorded init runs.
+func isStarted(record string) bool {
+	text, err := os.ReadFile(record)
+	if err != nil {
+		return false
+	}
+	var id proctree.ID
+	return json.Unmarshal(text, &id) == nil && id.IsAlive()
 }
 
 func writeRecord(path string, p proctree.Process) error {

@@ -11,6 +11,7 @@ import (
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/shim/proctree"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 )
 
 // A command continues without a server, as long as its timeout allows, and its
@@ -72,4 +73,31 @@ func awaitCommand(t *testing.T, p containerPaths, arg string, ended <-chan error
 		return false
 	}, time.Minute, time.Millisecond)
 	return found
+}
+
+// A server that is killed while it starts a container leaves the program that starts
+// it. The next server does not start it a second time.
+func TestContainerIsStartedOnce(t *testing.T) {
+	t.Parallel()
+	rt := openRuntime(t, newDir(t))
+	require.NoError(t, rt.Create(t.Context(), runtime.Spec{ID: "c", Command: []string{"/bin/sleep", "60"}}))
+	t.Cleanup(func() { require.NoError(t, rt.Destroy(context.WithoutCancel(t.Context()), "c")) })
+	p := rt.paths("c")
+	var servers errgroup.Group
+	for range 4 {
+		servers.Go(func() error { return rt.startInit(t.Context(), p) })
+	}
+	require.NoError(t, servers.Wait())
+	initID, err := p.runningInit()
+	require.NoError(t, err)
+	all, err := p.processes(initID)
+	require.NoError(t, err)
+	inits := 0
+	for _, one := range all {
+		line, _ := os.ReadFile("/proc/" + strconv.Itoa(one.PID) + "/cmdline") // an exited one has none
+		if strings.HasPrefix(string(line), "hostler-shim\x00init\x00") {
+			inits++
+		}
+	}
+	require.Equal(t, 1, inits)
 }
