@@ -2,6 +2,7 @@ package pool_test
 
 import (
 	"errors"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,7 +13,9 @@ import (
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/e2e/flowtest"
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/hooks/runner"
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/snapshot/snapshottest"
 )
 
@@ -64,5 +67,24 @@ func TestForcedContainerDoesNotReturn(t *testing.T) {
 		<-time.After(10 * time.Minute)
 		require.Equal(t, pool.Destroyed, containerOf(h, id).State, "%+v", containerOf(h, id))
 		require.Equal(t, "first succeeded, notify succeeded", states(h, hooks.PreDestroy))
+	})
+}
+
+// A server knows whose hooks are ended by force before it continues the flows of an
+// earlier one: the end of such a hook is not a failure of its own.
+func TestRecoverEndsForcedHooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply(forcedYAML)
+		c := h.Claim("w", "ada")
+		h.RT.Break("destroy", runtime.ErrUnavailable)
+		require.NoError(t, h.Pools.DestroyContainer(t.Context(), c.Container, true))
+		hookRunner := flowtest.HookRunner(h.RT, h.DB, nil)
+		pools := pool.New(h.DB, h.RT, hookRunner, nil, slog.New(slog.DiscardHandler))
+		w, _, err := pools.Catalog.Current(t.Context(), "w")
+		require.NoError(t, err)
+		require.NoError(t, pools.Recover(t.Context(), nil))
+		_, err = hookRunner.Fire(t.Context(), hooks.PostClaim, w, runner.Subject{Workload: "w", Container: c.Container, Claim: c.ID, Tenant: "ada"})
+		require.ErrorContains(t, err, "by force")
 	})
 }

@@ -99,13 +99,17 @@ func (p *Pools) RecordUpdating(ctx context.Context, id string) (Container, error
 
 // Recover destroys those of the containers with these ids that an earlier
 // server was creating, because their state is unknown. Containers that it was
-// destroying are destroyed by the reaper.
+// destroying are destroyed by the reaper. The runner then knows whose hooks are
+// ended by force: the flows that continue them ask for how they have ended.
 func (p *Pools) Recover(ctx context.Context, ids []string) error {
 	for _, id := range ids {
 		_, err := p.store.UpdateContainer(ctx, BeginDestroy(id, []State{Creating}, "the server stopped while it was being created"))
 		if err != nil && !isConflict(err) {
 			return fmt.Errorf("begin to destroy container %s: %w", id, err)
 		}
+	}
+	if err := p.endForced(ctx); err != nil {
+		return fmt.Errorf("list the containers that are destroyed by force: %w", err)
 	}
 	return nil
 }

@@ -119,7 +119,9 @@ func (r *Runner) waitResult(ctx context.Context, x Executor, h hooks.Hook, run h
 	a := queryOf(h, run)
 	a.Parameters, a.Sealed = s.Parameters, s.Sealed
 	res := endRun(ctx, x, a)
-	if res.State == hooks.Failed {
+	// Unless its pre_destroy hooks were skipped, the container was kept until the hook had ended.
+	isGone := res.State == hooks.Lost && r.endings.causeOf(run.Container, true) == nil
+	if res.State == hooks.Failed || isGone {
 		res.State, res.Err = hooks.Cancelled, cause
 	}
 	return res

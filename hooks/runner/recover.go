@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/internal/flow"
 )
 
 // HasStarted reports whether a hook of the point has a record for the subject.
@@ -41,8 +43,35 @@ func (r *Runner) awaitIdle(ctx context.Context, p hooks.Point, s Subject) error 
 		if isUnavailable(res.Err) || ctx.Err() != nil {
 			return fmt.Errorf("wait for hook %q of %s: %w", run.Hook, run.Occasion(), errors.Join(res.Err, context.Cause(ctx)))
 		}
+		if s.EndsOthers {
+			if err := r.awaitRecord(ctx, run); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
+}
+
+// awaitRecordTimeout bounds how long a container that is destroyed by force waits until
+// the end of a hook is on record. A flow of a terminated server may never record it.
+const awaitRecordTimeout = 5 * time.Second
+
+// awaitRecord waits until the end of a run that was ended is on record: if the server
+// is killed before, the next one asks the container for it.
+func (r *Runner) awaitRecord(ctx context.Context, run hooks.Run) error {
+	for deadline := time.Now().Add(awaitRecordTimeout); ; {
+		running, err := r.recorder.Runs(ctx, hooks.RunFilter{Container: run.Container, States: []hooks.RunState{hooks.Running}, NoOutput: true})
+		if err != nil {
+			return fmt.Errorf("list the running hooks of the container: %w", err)
+		}
+		isRun := func(other hooks.Run) bool { return other.ID == run.ID && other.Attempt == run.Attempt }
+		if !slices.ContainsFunc(running, isRun) || time.Now().After(deadline) {
+			return nil
+		}
+		if err := flow.Sleep(ctx, 20*time.Millisecond); err != nil {
+			return err
+		}
+	}
 }
 
 // MarkUnknown ends the unfinished runs with these ids as Unknown if their flows
