@@ -52,7 +52,7 @@ func (rec *slowRecorder) Runs(context.Context, hooks.RunFilter) ([]hooks.Run, er
 }
 
 // The container of a hook that was ended by force is kept until its end is on record,
-// for a time: nobody could ask for it afterwards.
+// for a time: no server could ask for it afterwards.
 func TestForceAwaitsRecord(t *testing.T) {
 	for reads, isRecorded := range map[int]bool{10: true, 1 << 20: false} {
 		synctest.Test(t, func(t *testing.T) {
