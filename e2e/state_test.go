@@ -1,17 +1,12 @@
 package e2e
 
 import (
-	"context"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/hostler/hostler/client"
 	"github.com/hostler/hostler/runtime"
@@ -149,7 +144,7 @@ func TestFailedUploadRetainsContainer(t *testing.T) {
 	})
 }
 
-// largeMiB is the size of a state whose transfer takes long, in MiB.
+// largeMiB is the size of a state of many objects and of many messages, in MiB.
 const largeMiB = "96"
 
 // A server that is killed during an upload, and then during a download, loses
@@ -158,28 +153,29 @@ const largeMiB = "96"
 func TestKilledDuringTransfer(t *testing.T) {
 	t.Parallel()
 	forEachBackend(t, func(t *testing.T, rt backend) {
-		s := serve(t, rt)
+		path, err := crashingServer()
+		require.NoError(t, err)
+		s := install(t, rt)
+		s.program = path
+		s.startToCrash("snapshot/object/after") // the first object is stored, and others are being stored
 		s.apply("kept", statefulWorkload)
 		ada := s.claimAs("kept", "ada")
 		ada.mustRun("bulk", "/state/bulk", largeMiB, "x")
 		sum := ada.mustRun("sum", "/state/bulk")
 
-		s.killDuring(func(ctx context.Context) error {
-			_, err := s.Release(ctx, ada.ID, false)
-			return err
-		}, func() bool { return partialSize(t, s) > 8<<20 })
-		s.start()
+		_, err = s.Release(t.Context(), ada.ID, false)
+		require.Error(t, err, "the server is killed before the call ends")
+		s.awaitCrash("snapshot/object/after")
+		s.startToCrash("snapshot/content/after") // the container has a part of the file
 		s.awaitEvent(client.EventFilter{Types: []client.EventType{client.EventClaimReleased}, Claim: ada.ID}, 1)
 		all, err := s.Snapshots(t.Context(), "kept", "ada")
 		require.NoError(t, err)
 		require.Len(t, all, 1)
 
-		downloads := client.EventFilter{Types: []client.EventType{client.EventSyncStarted}, Workload: "kept", Tenant: "ada"}
-		before := len(s.events(downloads))
-		s.killDuring(func(ctx context.Context) error {
-			_, _, err := s.Claim(ctx, "kept", "ada", 0)
-			return err
-		}, func() bool { return len(s.events(downloads)) > before })
+		_, _, err = s.Claim(t.Context(), "kept", "ada", waitTimeout)
+		require.Error(t, err, "the server is killed before the call ends")
+		s.awaitCrash("snapshot/content/after")
+		s.env = nil
 		s.start()
 		again := s.claimAs("kept", "ada")
 		require.Equal(t, sum, again.mustRun("sum", "/state/bulk"))
@@ -193,42 +189,9 @@ func TestKilledDuringTransfer(t *testing.T) {
 	})
 }
 
-// killDuring calls do and kills the server when middle returns true.
-func (s *server) killDuring(do func(context.Context) error, middle func() bool) {
+// startToCrash starts a server that kills itself at a failpoint.
+func (s *server) startToCrash(failpoint string) {
 	s.t.Helper()
-	var g errgroup.Group
-	ended := make(chan error, 1)
-	g.Go(func() error { ended <- do(s.t.Context()); return nil })
-	deadline := time.Now().Add(waitTimeout)
-	for !middle() {
-		select {
-		case err := <-ended:
-			require.FailNow(s.t, "the call ended before the server was killed", "%v", err)
-		default:
-			require.True(s.t, time.Now().Before(deadline), "the middle was not reached")
-		}
-	}
-	s.kill()
-	require.NoError(s.t, g.Wait())
-	require.Error(s.t, <-ended, "the server was killed before the call ended")
-}
-
-// partialSize returns the size of all objects that are being written.
-func partialSize(t testing.TB, s *server) int64 {
-	t.Helper()
-	var size int64
-	err := filepath.WalkDir(filepath.Join(s.data, "state"), func(path string, d fs.DirEntry, err error) error {
-		if err == nil && strings.HasPrefix(d.Name(), ".part-") {
-			var info fs.FileInfo
-			if info, err = d.Info(); err == nil {
-				size += info.Size()
-			}
-		}
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // it was renamed
-		}
-		return err
-	})
-	require.NoError(t, err)
-	return size
+	s.env = []string{"HOSTLER_CRASH_AT=" + failpoint}
+	s.start()
 }

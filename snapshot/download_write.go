@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/hostler/hostler/internal/flow"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/tree"
 	"github.com/hostler/hostler/workload"
@@ -107,6 +108,7 @@ func (w *containerWriter) write(data []byte) error {
 		if err := w.wait(len(part), func() error { return w.to.Write(part) }); err != nil {
 			return err
 		}
+		flow.Failpoint("snapshot", "content", "after")
 		data = data[len(part):]
 	}
 	return nil
