@@ -100,8 +100,8 @@ func TestExportSnapshot(t *testing.T) {
 // not arrive, has a status, and changes nothing.
 func TestImportSnapshot(t *testing.T) {
 	b := newTestBackend()
-	url := startServer(t, b, patient)
-	impatient := startServer(t, b, func(o *api.Options) { o.UploadTimeout = 200 * time.Millisecond })
+	url := startServer(t, b, longTimeouts)
+	hurried := startServer(t, b, func(o *api.Options) { o.UploadTimeout = 200 * time.Millisecond })
 	body := strings.Repeat("x", 3<<20)
 	for call, want := range map[error]string{
 		runtime.ErrBadArchive:                      "422 invalid_request",
@@ -120,7 +120,7 @@ func TestImportSnapshot(t *testing.T) {
 	require.Equal(t, 415, request(t, url, "POST "+importURL, body, "text/plain").status)
 	require.Equal(t, 415, request(t, url, "POST "+importURL, body, "application/x-tar", "Content-Encoding: gzip").status)
 	for _, text := range []string{"Content-Length: 10\n\nhalf", "Transfer-Encoding: chunked\n\n4\nhalf\n"} {
-		conn, answer := dial(t, impatient, "POST "+importURL+" HTTP/1.1\nHost: localhost\n"+text)
+		conn, answer := dial(t, hurried, "POST "+importURL+" HTTP/1.1\nHost: localhost\n"+text)
 		resp, err := http.ReadResponse(answer, nil)
 		require.NoError(t, err)
 		require.Equal(t, 408, resp.StatusCode)

@@ -26,7 +26,7 @@ import (
 // may have begun many, to end them later.
 func TestRevokedWhileItsBodyIsSent(t *testing.T) {
 	a, b := newTestAuth(), newTestBackend()
-	base := startServer(t, b, patient, func(o *api.Options) { o.Auth = a })
+	base := startServer(t, b, longTimeouts, func(o *api.Options) { o.Auth = a })
 	conn, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
 	require.NoError(t, err)
 	defer conn.Close()
@@ -84,7 +84,7 @@ func TestRevokedSocketThatDoesNotAnswer(t *testing.T) {
 	a, b := newTestAuth(), newTestBackend()
 	o := b.Options()
 	o.Access, o.Auth = s.Access(nil), a
-	patient(&o)
+	longTimeouts(&o)
 	server := httptest.NewServer(api.New(o))
 	t.Cleanup(server.Close)
 	s.url = server.URL
@@ -129,7 +129,7 @@ func (s slow) Sync(ctx context.Context, _ string) (claim.Claim, snapshot.Transfe
 func TestRevokedRequestThatWaits(t *testing.T) {
 	a, b := newTestAuth(), newTestBackend()
 	b.Waits = append(b.Waits, wait.Wait{ID: "wait-open", Claim: "claim-alice", Workload: "web", Tenant: "alice", State: wait.Waiting})
-	base := startServer(t, b, patient, func(o *api.Options) {
+	base := startServer(t, b, longTimeouts, func(o *api.Options) {
 		s := slow{o.Waits, o.Claimer, o.State}
 		o.Auth, o.Waits, o.Claimer, o.State = a, s, s, s
 	})

@@ -22,9 +22,9 @@ import (
 // revokedWithin is how soon a request ends whose credential was revoked.
 const revokedWithin = 20 * time.Second
 
-// patient gives a server longer times than a test takes: none of them is what ends a
+// longTimeouts gives a server longer times than a test takes: none of them is what ends a
 // request, or what keeps its client from the last message.
-func patient(o *api.Options) {
+func longTimeouts(o *api.Options) {
 	o.WriteTimeout, o.UploadTimeout, o.Heartbeat, o.LastWriteTimeout = time.Hour, time.Hour, time.Hour, time.Hour
 }
 
@@ -34,7 +34,7 @@ func revocable(t *testing.T, change ...func(*api.Options)) (a *testAuth, url str
 	a = newTestAuth()
 	b := newTestBackend()
 	b.PutFile("/big", strings.Repeat("x", 32<<20))
-	return a, startServer(t, b, append([]func(*api.Options){patient, func(o *api.Options) { o.Auth = a }}, change...)...)
+	return a, startServer(t, b, append([]func(*api.Options){longTimeouts, func(o *api.Options) { o.Auth = a }}, change...)...)
 }
 
 // endsSoon requires that reading ends within a moment, and returns what was read.
@@ -138,7 +138,7 @@ func TestRevokedOutput(t *testing.T) {
 	a, b := newTestAuth(), newTestBackend()
 	o := b.Options()
 	o.Access, o.Auth = s.Access(nil), a
-	patient(&o)
+	longTimeouts(&o)
 	server := httptest.NewServer(api.New(o))
 	t.Cleanup(server.Close)
 	s.url = server.URL

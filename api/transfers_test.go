@@ -127,7 +127,7 @@ func dial(t *testing.T, base, text string) (net.Conn, *bufio.Reader) {
 func TestIncompleteUploads(t *testing.T) {
 	b := newTestBackend()
 	b.PutFile("/f", "old")
-	patientServer := startServer(t, b, patient)
+	unhurried := startServer(t, b, longTimeouts)
 	base := startServer(t, b, func(o *api.Options) { o.UploadTimeout = 200 * time.Millisecond })
 	head := "PUT " + filesURL + "/f HTTP/1.1\nHost: localhost\n"
 	for text, want := range map[string]int{
@@ -137,7 +137,7 @@ func TestIncompleteUploads(t *testing.T) {
 		head + "Transfer-Encoding: chunked\n\nno number\n":                   400,
 		head + "Content-Type: application/x-tar\nContent-Length: 10\n\nhalf": 400,
 	} {
-		conn, answer := dial(t, patientServer, text)
+		conn, answer := dial(t, unhurried, text)
 		require.NoError(t, conn.(*net.TCPConn).CloseWrite())
 		resp, err := http.ReadResponse(answer, nil)
 		require.NoError(t, err, text)
