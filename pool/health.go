@@ -90,7 +90,7 @@ func (c *HealthChecker) Await(ctx context.Context, w *workload.Workload, id stri
 		return status, fmt.Errorf("read the status: %w", err)
 	}
 	if status.State != runtime.Running {
-		return status, fmt.Errorf("%w: its main process exited with code %d", ErrUnhealthy, status.ExitCode)
+		return status, exitErrorOfStatus(status)
 	}
 	c.markHealthy(id)
 	return status, nil

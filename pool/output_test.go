@@ -186,6 +186,25 @@ func TestExitDuringCheck(t *testing.T) {
 	}
 }
 
+// So it is if no call meets the exit: the container has none that would, or it exits
+// when it has just become idle.
+func TestExitWithoutCheck(t *testing.T) {
+	for call := range 2 {
+		synctest.Test(t, func(t *testing.T) {
+			h := newPrinter(t, "no config found\n")
+			calls := 0
+			h.RT.Before("status", func(_ context.Context, c fake.Call) error {
+				if calls++; calls == call+1 {
+					h.RT.Kill(c.ID)
+				}
+				return nil
+			})
+			h.Apply(printing)
+			require.Equal(t, "its main process exited with code 137; last output: no config found", lastDestroyed(t, h).Reason)
+		})
+	}
+}
+
 // An engine that does not return the output delays neither the record of an exit for
 // long, nor that of others.
 func TestHungLogsDelayNoExit(t *testing.T) {

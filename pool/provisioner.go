@@ -147,10 +147,7 @@ func (p *Provisioner) exitOf(work context.Context, id string, cause error) error
 		return nil
 	}
 	_, chain := rootcause.Of(cause)
-	exit := fmt.Errorf("its main process exited with code %d", status.ExitCode)
-	if status.OOMKilled {
-		exit = errOutOfMemory
-	}
+	var exit error = exitErrorOfStatus(status)
 	for _, doing := range slices.Backward(chain) {
 		exit = fmt.Errorf("%s: %w", doing, exit)
 	}
@@ -179,7 +176,7 @@ func (p *Provisioner) confirm(ctx context.Context, id string) error {
 	case failure == nil && status.State == runtime.Running:
 		return nil
 	case failure == nil:
-		failure = fmt.Errorf("%w: its main process exited with code %d", ErrUnhealthy, status.ExitCode)
+		failure = exitErrorOfStatus(status)
 	}
 	if c, err := p.store.Container(ctx, id); err == nil && c.State != Idle {
 		return nil // a claim has taken it

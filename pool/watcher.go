@@ -228,10 +228,7 @@ func (w *Watcher) recordExit(ctx context.Context, d runtime.Exit) error {
 	if w.rt.Protocols().IsNewer(c.Protocol) {
 		return nil // a newer server detects the exit, too
 	}
-	cause := fmt.Errorf("its main process exited with code %d", d.ExitCode)
-	if d.OOMKilled {
-		cause = errOutOfMemory
-	}
+	cause := exitErrorOf(d.ExitCode, d.OOMKilled)
 	end := w.beginLoss(c)
 	f, err := w.saveExit(ctx, c, cause, activity.ContainerDiedData{ExitCode: d.ExitCode, OOMKilled: d.OOMKilled})
 	if err != nil {
@@ -242,9 +239,6 @@ func (w *Watcher) recordExit(ctx context.Context, d runtime.Exit) error {
 	end(&c)
 	return nil
 }
-
-// errOutOfMemory is why a main process was killed.
-var errOutOfMemory = errors.New("it ran out of memory")
 
 // saveExit records an exit, with the output of the container.
 func (w *Watcher) saveExit(ctx context.Context, c Container, cause error, data activity.ContainerDiedData) (failure, error) {
