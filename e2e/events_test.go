@@ -165,12 +165,18 @@ func (s *server) requireNothingLeft() {
 	require.Empty(s.t, left)
 }
 
-// eventually waits until so returns true, at most waitTimeout.
+// eventually waits until so returns true. If it does not within waitTimeout, the test
+// has failed, and continues: what follows may say more.
 func (s *server) eventually(so func() bool) {
 	s.t.Helper()
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
-	for limit := time.Now().Add(waitTimeout); !so() && time.Now().Before(limit); {
+	limit := time.Now().Add(waitTimeout)
+	for !so() {
+		if time.Now().After(limit) {
+			s.t.Errorf("what the test waits for is not so after %s", waitTimeout)
+			return
+		}
 		<-again.C
 	}
 }

@@ -222,6 +222,34 @@ var hookRuns = []mutation{
 		new:  `context.WithTimeout(ctx, a.Timeout+0*resumeTimeout)`,
 	},
 	{
+		desc: "the end of a hook that is ended by force is not awaited", test: "TestForceAwaitsRecord",
+		file: "hooks/runner/recover.go",
+		old: `		if s.EndsOthers {
+			if err := r.awaitRecord`,
+		new: `		if s.EndsOthers && false {
+			if err := r.awaitRecord`,
+	},
+	{
+		desc: "a hook whose container was removed by force is lost", test: "TestResumeOfHookEndedByForce",
+		file: "hooks/runner/attempts.go",
+		old:  `res.State == hooks.Failed || isGone {`,
+		new:  `res.State == hooks.Failed && !isGone {`,
+	},
+	{
+		desc: "a server continues flows before it knows what is destroyed by force", test: "TestRecoverEndsForcedHooks", pkg: "pool",
+		file: "pool/pool.go",
+		old: `	if err := p.endForced(ctx); err != nil {
+		return fmt.Errorf("list the containers that`,
+		new: `	if err := error(nil); err != nil {
+		return fmt.Errorf("list the containers that`,
+	},
+	{
+		desc: "a container that exits before anything is asked of it is unhealthy", test: "TestExitWithoutCheck", pkg: "pool",
+		file: "pool/health.go",
+		old:  `return status, exitErrorOfStatus(status)`,
+		new:  `return status, fmt.Errorf("%w: exited with code %d", ErrUnhealthy, status.ExitCode)`,
+	},
+	{
 		desc: "a builtin that a killed server had cut off does not run again", test: "TestHarmlessActionsRunAgain",
 		file: "hooks/runner/attempts.go",
 		old:  `(h.Idempotent || r.executors.Of(p.Kind).Ending(p).Harmless)`,
