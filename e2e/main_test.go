@@ -3,10 +3,13 @@ package e2e
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	goruntime "runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -36,7 +39,19 @@ func cleanUpAtEnd(call func(context.Context) error) {
 	cleanups.calls = append(cleanups.calls, call)
 }
 
+// parallelPerCPU is how many tests run at once for each processor, unless -parallel says
+// it: they wait for other processes much of their time.
+const parallelPerCPU = 1.5
+
 func TestMain(m *testing.M) {
+	flag.Parse()
+	chosen := false
+	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
+	if !chosen {
+		if err := flag.Set("test.parallel", strconv.Itoa(int(parallelPerCPU*float64(goruntime.GOMAXPROCS(0))))); err != nil {
+			panic(err)
+		}
+	}
 	code := m.Run()
 	ctx, cancel := context.WithTimeout(context.Background(), waitTimeout)
 	defer cancel()

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
@@ -289,14 +290,15 @@ func (h *Harness) Count(workload string, s pool.State) int {
 	return status.Containers[s]
 }
 
-// AwaitIdle returns when exactly n containers are idle, and none is being
-// created or destroyed.
+// AwaitIdle returns when exactly n containers are idle, none is being created or
+// destroyed, and nothing else happens: what has just become idle is checked once more.
 func (h *Harness) AwaitIdle(workload string, n int) {
 	h.T.Helper()
 	h.Until("containers to be idle", func() bool {
 		return h.Count(workload, pool.Idle) == n && h.Count(workload, pool.Creating) == 0 &&
 			h.Count(workload, pool.Destroying) == 0
 	})
+	synctest.Wait()
 }
 
 // Events returns the events of the given types so far, in order.
