@@ -18,9 +18,11 @@ import (
 )
 
 // sinkFor returns a sink of a workload with one mapping.
-func sinkFor(pattern string) *snapshot.Sink {
+func sinkFor(pattern string) *snapshot.Sink { return sinkLimitedTo(pattern, 1<<30) }
+
+func sinkLimitedTo(pattern string, maxSize int64) *snapshot.Sink {
 	return snapshot.New(snapshottest.NewMemory(), &workload.Sync{
-		Sink: workload.Sink{Prefix: "t/${tenantId}/"}, Keep: 3, MaxSize: 1 << 30, MaxFiles: 1_000_000,
+		Sink: workload.Sink{Prefix: "t/${tenantId}/"}, Keep: 3, MaxSize: maxSize, MaxFiles: 1_000_000,
 		Mappings: []workload.Mapping{{Path: "/data", Pattern: pattern, Direction: workload.Bidirectional, Mode: workload.ModeSync}},
 	})
 }
@@ -99,8 +101,8 @@ func TestStatesBeyondLimits(t *testing.T) {
 		"a long target": {
 			entries: []tree.Entry{{Path: "l", Kind: tree.Link, Target: strings.Repeat("x", 4097)}}, kind: runtime.ErrBadArchive,
 		},
-		"too large":         {entries: []tree.Entry{entry("f", tree.File, 2<<30)}, kind: snapshot.ErrTooLarge},
-		"too much excluded": {entries: []tree.Entry{entry("f.tmp", tree.File, 11<<30)}, pattern: "*.json", kind: snapshot.ErrTooLarge},
+		"too large":         {entries: []tree.Entry{entry("f", tree.File, 2<<20)}, kind: snapshot.ErrTooLarge},
+		"too much excluded": {entries: []tree.Entry{entry("f.tmp", tree.File, 11<<20)}, pattern: "*.json", kind: snapshot.ErrTooLarge},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -108,7 +110,7 @@ func TestStatesBeyondLimits(t *testing.T) {
 			if test.pattern != "" {
 				pattern = test.pattern
 			}
-			_, err := sinkFor(pattern).Upload(t.Context(), listed(test.entries...), origin("w", "mallory"))
+			_, err := sinkLimitedTo(pattern, 1<<20).Upload(t.Context(), listed(test.entries...), origin("w", "mallory"))
 			if test.kind == nil {
 				require.NoError(t, err)
 				return
