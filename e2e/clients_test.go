@@ -91,7 +91,7 @@ func requireClient(t *testing.T, dir, complete string, command ...string) {
 	document := filepath.Join(t.TempDir(), "openapi.json")
 	s.downloadDocument(key, document)
 
-	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*waitTimeout)
 	defer cancel()
 	c := exec.CommandContext(ctx, command[0], command[1:]...)
 	c.Dir = dir

@@ -17,10 +17,10 @@ import (
 )
 
 // hangingHook is a hook that is still running when its server is killed.
-const hangingHook = "[{ name: hang, command: [BOX, ignore-term, MARKER], timeout: 20s }]"
+const hangingHook = "[{ name: hang, command: [BOX, ignore-term, MARKER], timeout: 40s }]"
 
 // pausingHook is a hook that succeeds, before or after the next server starts.
-const pausingHook = "[{ name: pause, command: [BOX, pause, '15000', MARKER], timeout: 90s }, { name: then, command: [APP, append, /state/log, then] }]"
+const pausingHook = "[{ name: pause, command: [BOX, pause, '30000', MARKER], timeout: 90s }, { name: then, command: [APP, append, /state/log, then] }]"
 
 // countingHooks record in the container how often they ran, independently of the
 // server's records.

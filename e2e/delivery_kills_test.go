@@ -160,9 +160,9 @@ func (a *audit) workUntil(condition func() bool, servers ...*server) {
 }
 
 func (a *audit) claimOnce(s *server, tenant string) {
-	ctx, cancel := context.WithTimeout(a.t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(a.t.Context(), time.Minute)
 	defer cancel()
-	c, _, err := s.Claim(ctx, "audited", tenant, 2*time.Second)
+	c, _, err := s.Claim(ctx, "audited", tenant, 10*time.Second)
 	if err != nil {
 		return
 	}

@@ -79,7 +79,7 @@ func (f *apiFrontend) since(n int) []string {
 	return append([]string{}, f.requests[n:]...)
 }
 
-// awaitQuiet waits until there has been no request for a second, so that the
+// awaitQuiet waits until there has been no request for five seconds, so that the
 // creation of containers has ended, and returns the number of requests.
 func (f *apiFrontend) awaitQuiet(t testing.TB) int {
 	t.Helper()
@@ -88,7 +88,7 @@ func (f *apiFrontend) awaitQuiet(t testing.TB) int {
 		before := last
 		last = len(f.since(0))
 		return last == before
-	}, waitTimeout, time.Second, "requests to the API server do not end")
+	}, waitTimeout, 5*time.Second, "requests to the API server do not end")
 	return last
 }
 

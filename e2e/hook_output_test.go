@@ -17,7 +17,7 @@ func TestOutputOfRunningHook(t *testing.T) {
 		s.apply("talks", `
 pool: { min_idle: 0, max_size: 1 }
 hooks:
-  post_create: [{ name: talk, command: [BOX, ignore-term], timeout: 20s, grace: 0s, on_error: continue }]
+  post_create: [{ name: talk, command: [BOX, ignore-term], timeout: 40s, grace: 0s, on_error: continue }]
 `)
 		go s.Claim(t.Context(), "talks", "ada", waitTimeout) //nolint:errcheck // it ends with the test
 		started := s.awaitEvent(client.EventFilter{Workload: "talks", Types: []client.EventType{client.EventHookStarted}}, 1)

@@ -148,7 +148,7 @@ func TestReplicaTakesOverRequests(t *testing.T) {
 			leader.applyAsker("fleet")
 			g := others[0].claimAs("fleet", "ada")
 			g.s = leader // whose connection to the engine the test uses
-			require.True(t, g.inside("claim").OK())
+			leader.eventually(func() bool { return g.inside("claim").OK() })
 			others[0].signal(signal)
 			leader.eventually(func() bool {
 				_, ended, _ := others[0].log.find(func(logLine) bool { return false })

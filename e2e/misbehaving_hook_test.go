@@ -22,7 +22,7 @@ hooks:
     - { name: environment, command: [BOX, env] }
     - { name: note, command: [APP, append, /state/note, secret] }
     - { name: litter, command: [APP, append, /tmp/litter, secret] }
-    - { name: misbehave, command: [APP, misbehave, MARKER], timeout: 3s, on_error: continue }
+    - { name: misbehave, command: [APP, misbehave, MARKER], timeout: 8s, on_error: continue }
 `
 
 // firstTenant is a name that no random id contains.

@@ -242,7 +242,7 @@ func TestReplicaStopDuringHook(t *testing.T) {
 	t.Parallel()
 	f := serveFleet(t, 2)
 	leader, others := f.leader()
-	leader.apply("kept", "pool: { min_idle: 1, max_size: 1, reuse: wipe, claim_idle_ttl: 2s }\nhooks: { pre_release: [{ command: [APP, hang], timeout: 55s }] }\n")
+	leader.apply("kept", "pool: { min_idle: 1, max_size: 1, reuse: wipe, claim_idle_ttl: 2s }\nhooks: { pre_release: [{ command: [APP, hang], timeout: 75s }] }\n")
 	leader.apply("going", "pool: { min_idle: 1, max_size: 1 }\nhooks: { pre_destroy: [{ command: [BOX, pause, '30000'], timeout: 60s }, { command: [BOX, pause, '3000'] }] }\n")
 	// Before the hook starts that is to outlast the stop.
 	container := leader.awaitEvent(eventsOf("going", client.EventContainerCreated), 1).Container

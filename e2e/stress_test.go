@@ -26,7 +26,7 @@ const (
 	maxTenantIdle    = 2 * time.Minute  // maximum time between a tenant's release and its next claim
 	stressRampUp     = 10 * time.Second // within which every tenant sends its first claim
 	meanKillInterval = 4 * time.Second  // mean time between two kills
-	stressTimeout    = 5 * time.Minute  // of a call with all of its retries
+	stressTimeout    = 15 * time.Minute // of a call with all of its retries
 )
 
 const stressHooks = `

@@ -18,12 +18,12 @@ const waitingWorkload = `
 pool: { min_idle: 1, max_size: 2 }
 hooks:
   on_blocking_start:
-    - { name: save, shell: [APP, script], script: "append /state/log start" }
+    - { name: save, shell: [APP, script], script: "append /state/log start", timeout: 60s }
   wait_signal:
-    - { name: resume, command: [APP, append, /state/log, signal] }
+    - { name: resume, command: [APP, append, /state/log, signal], timeout: 60s }
   wait_timeout:
-    - { name: partial, command: [APP, append, /state/log, timeout] }
-    - { name: decide, command: [BOX, echo, '{"decision":"extend","by":"1s"}'] }
+    - { name: partial, command: [APP, append, /state/log, timeout], timeout: 60s }
+    - { name: decide, command: [BOX, echo, '{"decision":"extend","by":"1s"}'], timeout: 60s }
 `
 
 // A program waits for a signal through the API and the command line, on each backend:
@@ -149,7 +149,7 @@ func TestWaitsKilledAtEachStep(t *testing.T) {
 		s.start()
 		for _, kill := range waitKills {
 			id := strings.ReplaceAll(string(kill.point), "_", "-")
-			s.apply(id, "pool: { min_idle: 1, max_size: 1, reuse: same_tenant }\nhooks: { "+string(kill.point)+": [{ name: h, command: [APP, append, /state/log, x] }] }\n")
+			s.apply(id, "pool: { min_idle: 1, max_size: 1, reuse: same_tenant }\nhooks: { "+string(kill.point)+": [{ name: h, command: [APP, append, /state/log, x], timeout: 60s }] }\n")
 			c, _, err := s.Claim(t.Context(), id, "ada", waitTimeout)
 			require.NoError(t, err)
 			for _, step := range kill.steps {
@@ -171,7 +171,7 @@ func TestWaitsKilledAtEachStep(t *testing.T) {
 func (s *server) waitThroughCrash(c client.Claim, end client.WaitState, failpoint string) {
 	t := s.t
 	t.Helper()
-	request := client.WaitRequest{Type: "review", Timeout: time.Minute, RequestID: strings.NewReplacer("/", "-", "=", "-").Replace(failpoint)}
+	request := client.WaitRequest{Type: "review", Timeout: waitTimeout, RequestID: strings.NewReplacer("/", "-", "=", "-").Replace(failpoint)}
 	if end == client.WaitTimedOut {
 		request.Timeout = 500 * time.Millisecond
 	}

@@ -20,7 +20,7 @@ import (
 
 // waitTimeout is the timeout of every wait. Nothing takes nearly as long, but
 // test machines are slow and busy.
-const waitTimeout = 90 * time.Second
+const waitTimeout = 5 * time.Minute
 
 // root is the path of the repository, relative to the tests.
 const root = "../.."
