@@ -156,7 +156,9 @@ func TestStopDuringUpload(t *testing.T) {
 		s.apply("kept", strings.Replace(b.file(), "reuse: never", "reuse: never, claim_idle_ttl: 1s", 1))
 		awaitUpload()
 		require.Zero(t, s.stopWith(syscall.SIGTERM))
-		stopped, _, _ := s.log.find(func(l logLine) bool { return l.hasMessage("shutdown deadline exceeded; remaining work will be resumed") })
+		stopped, _, _ := s.log.find(func(l logLine) bool {
+			return l.hasMessage("shutdown deadline exceeded; remaining work will be resumed")
+		})
 		require.Nil(t, stopped, "it ends by its own limits")
 		require.NoError(t, g.Wait())
 		b.onPut.Store(nil)
