@@ -23,13 +23,13 @@ const (
     - { name: http-ok, http: { method: POST, url: "URL/ok", body: '{"point": "${POINT}"}', capture: { CAPTURED_AT_POINT: $.id } } }
     - { name: http-uses, http: { method: PUT, url: "URL/ok/${CAPTURED_AT_POINT}" } }
     - { name: http-fail, http: { url: "URL/fail" }, on_error: continue }
-    - { name: http-timeout, http: { url: "URL/slow" }, timeout: 5s, on_error: continue }
+    - { name: http-timeout, http: { url: "URL/slow" }, timeout: 3s, on_error: continue }
     - { name: http-retry, http: { url: "URL/flaky" }, on_error: retry }
     - { name: http-exhausted, http: { url: "URL/fail" }, on_error: retry, retries: 1, on_exhausted: continue }
     - { name: http-final, http: { url: "URL/missing" }, on_error: retry, on_exhausted: continue }
     - { name: webhook-ok, webhook: { url: "URL/ok", sign: SIGNING_KEY } }
     - { name: webhook-fail, webhook: { url: "URL/fail" }, on_error: continue }
-    - { name: webhook-timeout, webhook: { url: "URL/slow" }, timeout: 5s, on_error: continue }
+    - { name: webhook-timeout, webhook: { url: "URL/slow" }, timeout: 3s, on_error: continue }
     - { name: webhook-retry, webhook: { url: "URL/flaky" }, on_error: retry }
     - { name: webhook-exhausted, webhook: { url: "URL/fail" }, on_error: retry, retries: 1, on_exhausted: continue }
     - { name: builtin-ok, builtin: log, with: { message: "at the point" } }
