@@ -284,5 +284,5 @@ func TestFailoverLosesEvents(t *testing.T) {
 	require.Eventually(t, func() bool {
 		p, err := db.Events(t.Context(), activity.Filter{}, 3, 10)
 		return err == nil && p.Rewinds == 1 && len(p.Items) == 1 && p.Items[0].Message == "real"
-	}, 20*time.Second, 20*time.Millisecond)
+	}, time.Minute, 20*time.Millisecond)
 }

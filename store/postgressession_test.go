@@ -2,6 +2,7 @@ package store
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -33,6 +34,21 @@ func TestTxStatus(t *testing.T) {
 	require.ErrorIs(t, w.resolveUnknownCommit(t.Context(), elsewhere, errCommitUnknown), errCommitUnknown)
 	require.ErrorIs(t, w.resolveUnknownCommit(t.Context(), undone, errCommitUnknown), errSerialization)
 	require.NoError(t, w.resolveUnknownCommit(t.Context(), id, errCommitUnknown))
+}
+
+// An attempt to renew a lease has 4 s, in package membership. Two checks of silent
+// connections fit into it, and so does the end of an earlier attempt whose connection
+// was lost.
+func TestRenewalFitsItsTime(t *testing.T) {
+	t.Parallel()
+	db, err := Open(t.Context(), postgrestest.Schema(t))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	leases := db.leases.(*postgresWriter).pool
+	var idle string
+	require.NoError(t, leases.QueryRow(t.Context(), `SHOW idle_in_transaction_session_timeout`).Scan(&idle))
+	require.Equal(t, "2s", idle)
+	require.Less(t, 2*leases.Config().PingTimeout, 4*time.Second)
 }
 
 const insertLogTwice = `INSERT INTO log (id, last, pruned) VALUES (1, 0, 0)`

@@ -34,6 +34,9 @@ func TestRunFollowedLocksClaimFirst(t *testing.T) {
 	followed := make(chan error, 1)
 	isWaiting, isFree := false, false
 	require.NoError(t, db.writer.update(t.Context(), func(x *tx) error {
+		if _, err := x.exec(`SET LOCAL idle_in_transaction_session_timeout = 0`); err != nil {
+			return err
+		}
 		if _, err := scanClaim(x.query(selectClaim+forUpdate, c.ID)); err != nil {
 			return err
 		}

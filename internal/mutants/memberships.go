@@ -249,7 +249,7 @@ var memberships = []mutation{
 		new:  `stopsWithCaller: false`,
 	},
 	{
-		desc: "a lost renewal blocks the next one", test: "TestRenewalLosesItsConnection",
+		desc: "a lost renewal blocks the next one", test: "TestRenewalFitsItsTime",
 		file: "store/postgres.go",
 		old:  `leaseConfig(config), shortCommits`,
 		new:  `leaseConfig(config), durableCommits`,
