@@ -79,6 +79,7 @@ type Service struct {
 	o     Options
 	log   *slog.Logger
 	lists *workqueue.Queue[struct{}] // one key: to list the open waits
+	every time.Duration              // between two lists: listInterval, except in tests
 	keys  *workqueue.Queue[Key]
 	// closed is closed when no caller may wait any longer.
 	closed    chan struct{}
@@ -106,7 +107,7 @@ func New(store Store, o Options) *Service {
 	}
 	retries := backoff.Policy{Min: 100 * time.Millisecond, Max: 2 * time.Second, Jitter: 0.2}
 	return &Service{
-		store: store, o: o, log: o.Log,
+		store: store, o: o, log: o.Log, every: listInterval,
 		lists: workqueue.New(workqueue.Options[struct{}]{Backoff: retries, Log: o.Log}),
 		keys: workqueue.New(workqueue.Options[Key]{
 			Group: Key.group, PerGroup: MaxOpen, Reserved: reservedFree, Backoff: retries, Log: o.Log,
@@ -262,7 +263,7 @@ func (s *Service) Run(ctx context.Context) error {
 	var g errgroup.Group
 	g.Go(func() error {
 		s.lists.Run(ctx, 1, func(ctx context.Context, t *workqueue.Task[struct{}]) error {
-			s.lists.AddAfter(t.Key, listInterval)
+			s.lists.AddAfter(t.Key, s.every)
 			err := s.list(ctx)
 			if err != nil && ctx.Err() == nil {
 				s.log.Warn("listing waits failed; retrying", "error", err)

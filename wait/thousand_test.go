@@ -39,7 +39,8 @@ type replica struct {
 	stop func()
 }
 
-// startServer starts a server on a database, which stops with the test.
+// startServer starts a server on a database, which stops with the test. It lists the
+// open waits only when it starts.
 func startServer(t *testing.T, dsn string) replica {
 	t.Helper()
 	db, err := store.Open(t.Context(), dsn)
@@ -47,6 +48,7 @@ func startServer(t *testing.T, dsn string) replica {
 	_, err = db.Register(t.Context(), "test")
 	require.NoError(t, err)
 	s := wait.New(db, wait.Options{Claims: db, Workloads: noHooks{}, Log: slog.New(slog.DiscardHandler)})
+	s.SetListInterval(time.Hour)
 	ctx, cancel := context.WithCancel(context.Background())
 	var g errgroup.Group
 	g.Go(func() error { return s.Run(ctx) })
@@ -78,15 +80,15 @@ func startThousand(t *testing.T, s replica) {
 }
 
 // requireThousandEnds waits until each of a thousand waits has timed out once. That
-// is by timers, not with the lists that each server reads every 30 s. On an idle machine
-// it is within a second of the deadlines: the log has the figures.
+// is by timers: no server lists the waits again. On an idle machine it is within a
+// second of the deadlines: the log has the figures.
 func requireThousandEnds(t *testing.T, db *store.DB) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		open, err := db.OpenWaits(t.Context())
 		require.NoError(t, err)
 		return len(open) == 0
-	}, 2*time.Minute, 200*time.Millisecond)
+	}, 10*time.Minute, 200*time.Millisecond)
 	all, err := db.Waits(t.Context(), wait.Filter{States: []wait.State{wait.TimedOut}})
 	require.NoError(t, err)
 	require.Len(t, all, 1000)
@@ -96,9 +98,6 @@ func requireThousandEnds(t *testing.T, db *store.DB) {
 	}
 	slices.Sort(late)
 	t.Logf("ends after their deadlines: half within %s, 95 %% within %s, all within %s", late[500], late[950], late[999])
-	// Other tests may use the machine. With the lists alone, the last one would be more
-	// than 20 s late: the next list comes 30 s after that of the start.
-	require.Less(t, late[999], 15*time.Second)
 	page, err := db.Events(t.Context(), activity.Filter{Types: []activity.Type{activity.WaitTimedOut}}, 0, 10000)
 	require.NoError(t, err)
 	require.Len(t, page.Items, 1000)

@@ -313,7 +313,7 @@ func TestConcurrentUse(t *testing.T) {
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		return len(q.items) == 0
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	stop()
 	requireEmpty(t, q)
 }
