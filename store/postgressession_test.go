@@ -1,6 +1,8 @@
 package store
 
 import (
+	"context"
+	"net"
 	"testing"
 	"time"
 
@@ -49,6 +51,28 @@ func TestRenewalFitsItsTime(t *testing.T) {
 	require.NoError(t, leases.QueryRow(t.Context(), `SHOW idle_in_transaction_session_timeout`).Scan(&idle))
 	require.Equal(t, "2s", idle)
 	require.Less(t, 2*leases.Config().PingTimeout, 4*time.Second)
+}
+
+// A lost connection is closed at once, so that another one can take its place: the
+// driver would wait for the answer of the database server.
+func TestLostConnectionIsClosed(t *testing.T) {
+	t.Parallel()
+	proxy := postgrestest.NewProxy(t, postgrestest.Schema(t))
+	db, err := Open(t.Context(), proxy.URL())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	leases := db.leases.(*postgresWriter).pool
+	conn, err := leases.Acquire(t.Context())
+	require.NoError(t, err)
+	defer conn.Release()
+	proxy.Silence()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err = conn.Exec(ctx, `SELECT 1`)
+	require.Error(t, err)
+	socket := conn.Conn().PgConn().Conn()
+	leases.Config().BeforeClose(conn.Conn())
+	require.ErrorIs(t, socket.SetDeadline(time.Time{}), net.ErrClosed)
 }
 
 const insertLogTwice = `INSERT INTO log (id, last, pruned) VALUES (1, 0, 0)`

@@ -237,7 +237,7 @@ var memberships = []mutation{
 		new:  `config.PingTimeout = 0`,
 	},
 	{
-		desc: "lost connections keep their places", test: "TestRenewalOnSilentConnections",
+		desc: "lost connections keep their places", test: "TestLostConnectionIsClosed",
 		file: "store/postgres.go",
 		old:  `if conn.IsClosed() {`,
 		new:  `if conn == nil {`,
