@@ -45,9 +45,9 @@ func copyTestprog(t testing.TB, dir string) string {
 	return path
 }
 
-// The process runtime meets the contract.
+// The process runtime meets the contract. No other test runs beside it: it measures
+// the memory that this process allocates.
 func TestRuntimeContract(t *testing.T) {
-	t.Parallel()
 	dir := newDir(t)
 	testprog := copyTestprog(t, dir)
 	runtimetest.Run(t, runtimetest.Harness{

@@ -27,13 +27,18 @@ func recordInit(t *testing.T, pid int) (*Runtime, containerPaths) {
 	return rt, rt.paths("c")
 }
 
-// slowProcess starts a process that exits after some seconds.
-func slowProcess(t *testing.T) (pid int) {
+// startProcess starts a process that exits when the function that it returns is called,
+// at the latest with the test.
+func startProcess(t *testing.T) (pid int, end func()) {
 	t.Helper()
-	c := exec.Command("sleep", "3")
+	c := exec.Command("cat")
+	stdin, err := c.StdinPipe()
+	require.NoError(t, err)
 	require.NoError(t, c.Start())
-	go func() { _ = c.Wait() }() // ends with the process
-	return c.Process.Pid
+	exited := make(chan struct{})
+	go func() { defer close(exited); _ = c.Wait() }() // ends with the process
+	t.Cleanup(func() { _ = stdin.Close(); <-exited })
+	return c.Process.Pid, func() { _ = stdin.Close() }
 }
 
 // listenOn listens on the socket of a container.
@@ -48,11 +53,13 @@ func listenOn(t *testing.T, p containerPaths) {
 // time, is about to exit: what it leaves can be saved.
 func TestInitExitsSlowly(t *testing.T) {
 	t.Parallel()
-	rt, _ := recordInit(t, slowProcess(t))
+	pid, end := startProcess(t)
+	rt, _ := recordInit(t, pid)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, _, err := rt.dial(ctx, "c")
 	require.ErrorIs(t, err, context.Canceled)
+	time.AfterFunc(500*time.Millisecond, end)
 	_, _, err = rt.dial(t.Context(), "c")
 	require.ErrorIs(t, err, runtime.ErrNotRunning)
 }
@@ -62,7 +69,7 @@ func TestInitListensLate(t *testing.T) {
 	t.Parallel()
 	rt, p := recordInit(t, os.Getpid())
 	listened := make(chan struct{})
-	time.AfterFunc(3*time.Second, func() {
+	time.AfterFunc(500*time.Millisecond, func() {
 		defer close(listened)
 		listenOn(t, p)
 	})
@@ -70,12 +77,14 @@ func TestInitListensLate(t *testing.T) {
 	<-listened
 	require.NoError(t, err)
 	require.NoError(t, conn.Close())
+	require.Greater(t, listenTimeout, 3*time.Second, "it may be much later")
 }
 
 // A process that listens in place of init is not talked to, unless it is init by then.
 func TestOtherProcessListens(t *testing.T) {
 	t.Parallel()
-	rt, p := recordInit(t, slowProcess(t))
+	pid, _ := startProcess(t)
+	rt, p := recordInit(t, pid)
 	listenOn(t, p)
 	_, _, err := rt.dial(t.Context(), "c")
 	require.ErrorIs(t, err, runtime.ErrTainted)
