@@ -106,12 +106,12 @@ func (tail tailer) waitForMarks(ctx context.Context, marks []string) (bool, erro
 			firstSeen = time.Now()
 		}
 		switch {
+		case out.found && errOut.found: // however long it took
+			return true, nil
 		case ctx.Err() != nil:
 			return false, context.Cause(ctx)
 		case err != nil:
 			return false, fmt.Errorf("read the end of the log: %w", err)
-		case out.found && errOut.found:
-			return true, nil
 		case !firstSeen.IsZero() && time.Since(firstSeen) >= secondMarkTimeout:
 			return false, nil
 		}

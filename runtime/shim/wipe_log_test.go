@@ -73,6 +73,9 @@ func TestWaitForMarks(t *testing.T) {
 		defer cancel()
 		_, err = log(nil).waitForMarks(ctx, marks)
 		require.ErrorIs(t, err, timeout)
+		both, err = log(map[string]time.Duration{"one": 0, "two": 0}).waitForMarks(ctx, marks)
+		require.NoError(t, err)
+		require.True(t, both, "they were found, however late")
 
 		unavailable := tailer(func(context.Context, int64, io.Writer) error { return runtime.ErrUnavailable })
 		_, err = unavailable.waitForMarks(t.Context(), marks)

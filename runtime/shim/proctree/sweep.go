@@ -10,6 +10,10 @@ import (
 // processes that fork faster than this one can stop them.
 const maxSweepPasses = 100
 
+// minSweeps is how often processes are killed and looked for before they count as not
+// gone: a machine that stalls may leave them no other time to exit.
+const minSweeps = 10
+
 // Sweeper kills all processes of a changing set.
 type Sweeper struct {
 	// Targets returns the processes to kill, as far as they are visible now.
@@ -20,20 +24,22 @@ type Sweeper struct {
 }
 
 // Kill first stops every target, so that none can fork while the others are
-// killed, and then kills them. It repeats that until they are gone or timeout
-// has passed. It reports whether they are gone.
+// killed, and then kills them. It repeats that until they are gone, or timeout
+// has passed and it has tried minSweeps times. It reports whether they are gone.
 func (s Sweeper) Kill(timeout time.Duration) bool {
 	deadline := time.Now().Add(timeout)
-	for interval := time.Millisecond; ; interval = min(2*interval, 50*time.Millisecond) {
+	interval := time.Millisecond
+	for sweeps := 1; ; sweeps++ {
 		for _, p := range s.stopAll() {
 			p.Signal(unix.SIGKILL)
 		}
 		if s.IsGone(interval) {
 			return true
 		}
-		if time.Now().After(deadline) {
+		if sweeps >= minSweeps && time.Now().After(deadline) {
 			return false
 		}
+		interval = min(2*interval, 50*time.Millisecond)
 	}
 }
 
