@@ -68,8 +68,6 @@ func TestStartRefusesAccountFIFO(t *testing.T) {
 		"nothing": {nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
 			id := startContainer(t, rt, func(s *runtime.Spec) {
 				s.Image, s.User, s.Command, s.Workdir, s.Networks = imageUsers, "0:0", []string{"/usr/bin/box", "idle"}, "/data", []string{"none"}
 			})
@@ -77,12 +75,14 @@ func TestStartRefusesAccountFIFO(t *testing.T) {
 			for _, args := range tt.commands {
 				mustExec(t, rt, id, append([]string{"/usr/bin/box"}, args...)...)
 			}
-			_, _ = rt.Exec(ctx, id, runtime.Command{Args: []string{"/usr/bin/box", "kill", "main", "KILL"}})
+			_, _ = rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/usr/bin/box", "kill", "main", "KILL"}})
 			require.Eventually(t, func() bool {
-				s, err := rt.Status(ctx, id)
+				s, err := rt.Status(t.Context(), id)
 				return err == nil && s.State == runtime.Exited
-			}, 20*time.Second, 50*time.Millisecond)
+			}, time.Minute, 50*time.Millisecond)
 
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
 			start := time.Now()
 			err := rt.Start(ctx, id, 1)
 			t.Logf("Start returned after %s: %v", time.Since(start), err)

@@ -194,7 +194,7 @@ func TestExecWhenContainerExits(t *testing.T) {
 			started, done := make(chan struct{}), make(chan error, 1)
 			go func() {
 				close(started)
-				_, err := rt.Exec(context.Background(), id, runtime.Command{Args: []string{"/box", "hang", "here"}})
+				_, err := rt.Exec(context.Background(), id, runtime.Command{Args: []string{"/box", "hang", "here"}, Timeout: 10 * time.Minute})
 				done <- err
 			}()
 			<-started

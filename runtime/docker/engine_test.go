@@ -102,7 +102,7 @@ func TestEngineReconnect(t *testing.T) {
 	outcome := make(chan error, 1)
 	watched, ready := make(chan error, 1), make(chan struct{})
 	go func() { // ends with the command, which is killed below
-		result, err := rt.Exec(context.Background(), id, runtime.Command{Args: []string{"/box", "hang", "through"}})
+		result, err := rt.Exec(context.Background(), id, runtime.Command{Args: []string{"/box", "hang", "through"}, Timeout: 10 * time.Minute})
 		if err == nil && result.Signal != "SIGTERM" {
 			err = io.ErrUnexpectedEOF
 		}
@@ -116,7 +116,7 @@ func TestEngineReconnect(t *testing.T) {
 	require.Eventually(t, func() bool {
 		pid, _, _ = strings.Cut(mustExec(t, direct, id, "/box", "ps", "through"), " ")
 		return pid != ""
-	}, 20*time.Second, 5*time.Millisecond)
+	}, time.Minute, 5*time.Millisecond)
 	l.disconnect()
 	require.ErrorIs(t, <-watched, runtime.ErrUnavailable)
 	_, err := rt.Status(t.Context(), id)

@@ -41,7 +41,7 @@ func awaitExit(t *testing.T, exits <-chan runtime.Exit) runtime.Exit {
 	select {
 	case d := <-exits:
 		return d
-	case <-time.After(30 * time.Second):
+	case <-time.After(clusterWait):
 		require.Fail(t, "an exit was not reported")
 		return runtime.Exit{}
 	}
@@ -75,7 +75,7 @@ func TestExitEvents(t *testing.T) {
 			t.Parallel()
 			rt := openRuntime(t)
 			id := startContainer(t, rt)
-			require.Eventually(t, func() bool { return hasLogs(t, rt, id) }, maxWait, pollInterval)
+			require.Eventually(t, func() bool { return hasLogs(t, rt, id) }, clusterWait, pollInterval)
 			exits := watchExits(t, rt, id)
 			test.end(t, rt, id)
 			d := awaitExit(t, exits)
@@ -86,7 +86,7 @@ func TestExitEvents(t *testing.T) {
 			require.Eventually(t, func() bool {
 				_, err := rt.Status(t.Context(), id)
 				return errors.Is(err, runtime.ErrNotFound)
-			}, maxWait, pollInterval)
+			}, clusterWait, pollInterval)
 			require.Empty(t, exits, "a second time")
 			_, err := rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box"}})
 			require.ErrorIs(t, err, runtime.ErrNotFound)
@@ -109,7 +109,7 @@ func TestExitedContainerRestart(t *testing.T) {
 	t.Parallel()
 	rt := openRuntime(t)
 	id := startContainer(t, rt)
-	require.Eventually(t, func() bool { return hasLogs(t, rt, id) }, maxWait, pollInterval)
+	require.Eventually(t, func() bool { return hasLogs(t, rt, id) }, clusterWait, pollInterval)
 	exits := watchExits(t, rt, id)
 	mustExec(t, rt, id, "/box", "write", "kept", "x")
 	_, _ = rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "signal", "KILL"}})
@@ -125,7 +125,7 @@ func TestExitedContainerRestart(t *testing.T) {
 		}
 		text, err := io.ReadAll(files)
 		return err == nil && len(text) > 0 && files.Close() == nil
-	}, maxWait, pollInterval)
+	}, clusterWait, pollInterval)
 	require.True(t, hasLogs(t, rt, id), "what it printed before it ended")
 	status, err := rt.Status(t.Context(), id)
 	require.NoError(t, err)
@@ -153,11 +153,11 @@ func TestExitedContainerRestartOverOpenSession(t *testing.T) {
 	require.Eventually(t, func() bool {
 		status, err := rt.Status(t.Context(), id)
 		return err == nil && status.State == runtime.Exited
-	}, maxWait, pollInterval)
+	}, clusterWait, pollInterval)
 	require.Eventually(t, func() bool {
 		_, err := rt.LastModified(t.Context(), id, []string{"/data"})
 		return err == nil
-	}, maxWait, pollInterval, "the shim is reached")
+	}, clusterWait, pollInterval, "the shim is reached")
 	require.NoError(t, rt.Stop(t.Context(), id, 1), "its files can be saved although it does not run")
 	require.NoError(t, rt.Restart(t.Context(), id, 1))
 	status, err := rt.Status(t.Context(), id)

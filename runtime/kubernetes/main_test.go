@@ -25,10 +25,11 @@ import (
 // run names this run of the tests: its namespace, its instance, its images.
 var run = "test-" + uuid.NewString()[:8]
 
-// maxWait bounds the wait for what should happen soon, and tick is the poll
-// interval: this is the cluster's time, not an order of events.
+// maxWait bounds a call while the server is unavailable, and clusterWait the wait for
+// what the cluster does soon: its kubelet may be slow on a busy machine.
 const (
 	maxWait      = 30 * time.Second
+	clusterWait  = 3 * time.Minute
 	pollInterval = 20 * time.Millisecond
 )
 
@@ -42,7 +43,7 @@ var cluster = sync.OnceValues(func() (*clustertest.Cluster, error) {
 		return nil, err
 	}
 	createdCluster = c
-	ctx, cancel := context.WithTimeout(context.Background(), maxWait)
+	ctx, cancel := context.WithTimeout(context.Background(), clusterWait)
 	defer cancel()
 	return c, c.MakeNamespace(ctx, run)
 })

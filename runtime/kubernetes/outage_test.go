@@ -184,7 +184,7 @@ func TestServerOutage(t *testing.T) {
 	<-ready
 	done := make(chan error, 1)
 	go func() { // ends with the command, after the outage
-		result, err := rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "hang", "through"}})
+		result, err := rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "hang", "through"}, Timeout: 10 * time.Minute})
 		if err == nil && result.Signal != "SIGTERM" {
 			err = io.ErrUnexpectedEOF
 		}
@@ -194,7 +194,7 @@ func TestServerOutage(t *testing.T) {
 	require.Eventually(t, func() bool {
 		pid, _, _ = strings.Cut(mustExec(t, rt, id, "/box", "ps", "through"), " ")
 		return pid != ""
-	}, maxWait, pollInterval)
+	}, clusterWait, pollInterval)
 
 	f.setIntercept(func(w http.ResponseWriter, _ *http.Request) bool { panic(http.ErrAbortHandler) })
 	f.disconnect()

@@ -55,7 +55,7 @@ contexts: [{name: c, context: {cluster: c, user: u, namespace: "`+run+`"}}]
 	exits := watchExits(t, rt, id)
 	require.Equal(t, "hello\n", mustExec(t, rt, id, "/box", "echo", "hello"))
 	require.NoError(t, rt.CopyIn(t.Context(), id, "/data", 0, strings.NewReader(string(rootfs(t, map[string]string{"file": "x"})))))
-	require.Eventually(t, func() bool { return hasLogs(t, rt, id) }, maxWait, pollInterval)
+	require.Eventually(t, func() bool { return hasLogs(t, rt, id) }, clusterWait, pollInterval)
 	_, _ = rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "kill", "main", "TERM"}})
 	awaitExit(t, exits)
 	require.NoError(t, rt.Start(t.Context(), id, 1))

@@ -173,9 +173,9 @@ func (c *container) exec(t *testing.T, cmd runtime.Command) (runtime.Result, err
 	return c.rt.Exec(t.Context(), c.id, cmd)
 }
 
-// command is box with arguments.
+// command is box with arguments. On a machine that stalls it has time enough.
 func (c *container) command(args ...string) runtime.Command {
-	return runtime.Command{Args: append([]string{c.testprog}, args...)}
+	return runtime.Command{Args: append([]string{c.testprog}, args...), Timeout: 10 * time.Minute}
 }
 
 // mustExec executes box, which must succeed, and returns its output.

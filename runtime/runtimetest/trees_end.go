@@ -158,8 +158,8 @@ func fillCanceled(t *testing.T, s *suite) {
 	marker := newMarker()
 	c.mustExec(t, "mkdir", marker, "755")
 	ctx, cancel := context.WithCancel(t.Context())
-	began := time.Now()
-	err := c.writeUntil(ctx, t, "/data/"+marker, cancel)
+	var began time.Time
+	err := c.writeUntil(ctx, t, "/data/"+marker, func() { began = time.Now(); cancel() })
 	require.ErrorIs(t, err, context.Canceled)
 	require.Less(t, time.Since(began), maxWait)
 	c.awaitNoProcess(t, marker)
