@@ -126,7 +126,7 @@ func TestDestroyDuringReconcile(t *testing.T) {
 			if first {
 				first = false
 				require.NoError(t, h.Pools.DestroyContainer(t.Context(), idle[0].ID, false))
-				h.Until("its removal", func() bool { return len(h.Events(activity.ContainerDestroyed)) == 1 })
+				h.Await("its removal", func() bool { return len(h.Events(activity.ContainerDestroyed)) == 1 })
 			}
 			return nil
 		})

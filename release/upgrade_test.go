@@ -82,7 +82,7 @@ func TestUpgradeReplacesContainers(t *testing.T) {
 		h.RT.ForgetCalls()
 		h.Upgrade(3)
 		h.Until("the old ones to be destroyed", func() bool {
-			return len(protocols(h, pool.Destroying)) == 0 && len(protocols(h, pool.Idle)) == 2
+			return len(protocols(h, pool.Idle)) == 2 && len(protocols(h, pool.Destroying)) == 0
 		})
 		require.Equal(t, []int{3, 3}, protocols(h, pool.Idle))
 		require.Equal(t, []int{2}, protocols(h, pool.Claimed))
@@ -205,8 +205,12 @@ func TestNewerProtocolIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
 		h.Apply(flowtest.Edit(upgradeWorkload, "max_size: 6", "max_size: 9"))
+		h.AwaitIdle("w", 2)
 		h.Upgrade(3)
-		h.Until("all to be new", func() bool { return len(protocols(h, pool.Idle)) == 2 && len(protocols(h, pool.Destroying)) == 0 })
+		h.Until("all to be new", func() bool {
+			idle := protocols(h, pool.Idle)
+			return len(idle) == 2 && idle[0] == 3 && idle[1] == 3 && len(protocols(h, pool.Destroying)) == 0
+		})
 		ada, bob := h.Claim("w", "ada"), h.Claim("w", "bob")
 		execTestprog(h, ada, "write", "/data/note", "ada was here")
 		h.AwaitIdle("w", 2)

@@ -265,9 +265,17 @@ func (h *Harness) Release(c claim.Claim) claim.Claim {
 	return c
 }
 
-// Until returns when condition holds. It checks again after each write to the
-// event log.
+// Until returns when condition holds, and everything that follows from that without
+// the passing of time has happened. It checks again after each write to the event log.
 func (h *Harness) Until(what string, condition func() bool) {
+	h.T.Helper()
+	h.Await(what, condition)
+	synctest.Wait()
+}
+
+// Await is Until in a function that the harness calls: it returns as soon as condition
+// holds.
+func (h *Harness) Await(what string, condition func() bool) {
 	h.T.Helper()
 	for {
 		changed := h.DB.Changed()
@@ -298,7 +306,6 @@ func (h *Harness) AwaitIdle(workload string, n int) {
 		return h.Count(workload, pool.Idle) == n && h.Count(workload, pool.Creating) == 0 &&
 			h.Count(workload, pool.Destroying) == 0
 	})
-	synctest.Wait()
 }
 
 // Events returns the events of the given types so far, in order.
