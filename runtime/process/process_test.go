@@ -45,7 +45,7 @@ func copyTestprog(t testing.TB, dir string) string {
 	return path
 }
 
-// The process runtime meets the contract. No other test runs beside it: it measures
+// The process runtime meets the contract. No other test runs concurrently with it: it measures
 // the memory that this process allocates.
 func TestRuntimeContract(t *testing.T) {
 	dir := newDir(t)
