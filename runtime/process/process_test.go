@@ -45,8 +45,8 @@ func copyTestprog(t testing.TB, dir string) string {
 	return path
 }
 
-// The process runtime meets the contract. No other test runs concurrently with it: it measures
-// the memory that this process allocates.
+// The process runtime meets the contract. No other test runs concurrently with it: it
+// measures the memory that this process allocates.
 func TestRuntimeContract(t *testing.T) {
 	dir := newDir(t)
 	testprog := copyTestprog(t, dir)
