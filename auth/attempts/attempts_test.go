@@ -166,15 +166,17 @@ func TestConcurrentAttempts(t *testing.T) {
 // share it. A key that is valid does not end the limit either.
 func TestOthersBehindTheAddress(t *testing.T) {
 	t.Parallel()
-	l := newLimiter(t, nil)
-	l.exhaust("192.0.2.1")
-	for range 3 {
-		require.NoError(t, l.send("192.0.2.1", "good"))
-		require.ErrorIs(t, l.send("192.0.2.1", ""), auth.ErrNoCredential)
-		limited, _ := l.isLimited("192.0.2.1")
-		require.True(t, limited)
-	}
-	require.Equal(t, map[attempts.Reason]int{attempts.Invalid: 10, attempts.Limited: 3, attempts.Missing: 3}, l.reasons)
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, nil)
+		l.exhaust("192.0.2.1")
+		for range 3 {
+			require.NoError(t, l.send("192.0.2.1", "good"))
+			require.ErrorIs(t, l.send("192.0.2.1", ""), auth.ErrNoCredential)
+			limited, _ := l.isLimited("192.0.2.1")
+			require.True(t, limited)
+		}
+		require.Equal(t, map[attempts.Reason]int{attempts.Invalid: 10, attempts.Limited: 3, attempts.Missing: 3}, l.reasons)
+	})
 }
 
 // Requests without a credential, and ones that cannot be checked, are no attempts.
@@ -192,21 +194,23 @@ func TestWhatIsNoAttempt(t *testing.T) {
 // One IPv4 address is one client, and so is a network of IPv6 that one subscriber has.
 func TestClients(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		first, second string
-		same          bool
-	}{
-		{"192.0.2.1", "192.0.2.2", false},
-		{"192.0.2.1", "::ffff:192.0.2.1", true},
-		{"2001:db8::1", "2001:db8::ffff:1:2:3", true},
-		{"2001:db8::1", "2001:db8:0:1::1", false},
-		{"fe80::1%eth0", "fe80::1%eth1", true},
-	} {
-		l := newLimiter(t, nil)
-		l.exhaust(c.first)
-		limited, _ := l.isLimited(c.second)
-		require.Equal(t, c.same, limited, "%s %s", c.first, c.second)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			first, second string
+			same          bool
+		}{
+			{"192.0.2.1", "192.0.2.2", false},
+			{"192.0.2.1", "::ffff:192.0.2.1", true},
+			{"2001:db8::1", "2001:db8::ffff:1:2:3", true},
+			{"2001:db8::1", "2001:db8:0:1::1", false},
+			{"fe80::1%eth0", "fe80::1%eth1", true},
+		} {
+			l := newLimiter(t, nil)
+			l.exhaust(c.first)
+			limited, _ := l.isLimited(c.second)
+			require.Equal(t, c.same, limited, "%s %s", c.first, c.second)
+		}
+	})
 }
 
 // Failures of 20,000 other addresses neither end the limit of one nor are all kept.

@@ -17,14 +17,16 @@ import (
 // token that the server has not seen: programs get a new one for each run.
 func TestNewTokensBehindALimitedAddress(t *testing.T) {
 	t.Parallel()
-	l := newLimiter(t, attempts.NewVerifier(&verifier{}))
-	for range 20 {
-		l.send("192.0.2.1", "bad-.a.b") //nolint:errcheck // it is refused
-	}
-	require.ErrorAs(t, l.send("192.0.2.1", "bad-.a.b"), new(*auth.TooManyError))
-	require.NoError(t, l.send("192.0.2.1", "good.new.one"))
-	require.ErrorAs(t, l.send("192.0.2.1", "bad-.a.b"), new(*auth.TooManyError))
-	require.NoError(t, l.send("192.0.2.1", "good.new.two"))
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, attempts.NewVerifier(&verifier{}))
+		for range 20 {
+			l.send("192.0.2.1", "bad-.a.b") //nolint:errcheck // it is refused
+		}
+		require.ErrorAs(t, l.send("192.0.2.1", "bad-.a.b"), new(*auth.TooManyError))
+		require.NoError(t, l.send("192.0.2.1", "good.new.one"))
+		require.ErrorAs(t, l.send("192.0.2.1", "bad-.a.b"), new(*auth.TooManyError))
+		require.NoError(t, l.send("192.0.2.1", "good.new.two"))
+	})
 }
 
 // stalled accepts tokens of "good", and refuses those of "bad-" when it is released.
