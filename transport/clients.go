@@ -56,11 +56,11 @@ func (t *TLS) Handler(next http.Handler) http.Handler {
 		registered := &request{peer: p, certificates: r.TLS.PeerCertificates, end: end}
 		t.register(registered)
 		defer t.unregister(registered)
-		if err := p.check(t.used.Load(), r.TLS.PeerCertificates); err != nil {
+		if err := p.check(t.used.Load(), r.TLS.PeerCertificates, t.now()); err != nil {
 			next.ServeHTTP(w, withoutCertificate(r))
 			return
 		}
-		timer := time.AfterFunc(time.Until(p.end()), func() { end(auth.ErrExpired) })
+		timer := time.AfterFunc(p.end().Sub(t.now()), func() { end(auth.ErrExpired) })
 		defer timer.Stop()
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
@@ -90,14 +90,14 @@ func (t *TLS) unregister(r *request) {
 // check returns an error unless the client's certificate is valid now. Signatures are
 // verified once for each set of authorities, times at each call. A resumed session
 // has the certificates of an earlier handshake, so the first call verifies too.
-func (p *peer) check(m *material, certificates []*x509.Certificate) error {
+func (p *peer) check(m *material, certificates []*x509.Certificate, now time.Time) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.verified == nil || p.verified.clients != m.clients {
 		p.verified = m
 		p.expires, p.err = verify(m.clients, certificates)
 	}
-	if p.err == nil && time.Now().After(p.expires) {
+	if p.err == nil && now.After(p.expires) {
 		p.err = auth.ErrExpired
 	}
 	return p.err

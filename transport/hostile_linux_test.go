@@ -33,7 +33,7 @@ func TestPipeInPlaceOfAFile(t *testing.T) {
 		}()
 		select {
 		case <-done:
-		case <-time.After(5 * time.Second):
+		case <-time.After(time.Minute):
 			w, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
 			require.NoError(t, err)
 			require.NoError(t, w.Close())

@@ -27,6 +27,7 @@ const (
 // TLS serves with the certificate of files, and follows them.
 type TLS struct {
 	log  *slog.Logger
+	now  func() time.Time // for certificates of clients
 	used atomic.Pointer[material]
 
 	// mu guards what follows. It is held while the files are read.
@@ -52,6 +53,7 @@ func Load(files Files, log *slog.Logger) (*TLS, error) {
 	}
 	t := &TLS{
 		log:      log,
+		now:      time.Now,
 		pair:     followed[*tls.Certificate]{what: "--tls-cert and --tls-key", paths: []string{files.Cert, files.Key}, parse: parsePair},
 		requests: map[*request]struct{}{},
 	}
@@ -172,7 +174,7 @@ func (t *TLS) endRevoked() {
 	requests := slices.Collect(maps.Keys(t.requests))
 	t.requestsMu.Unlock() // verifications take time, and a request that ends does no harm
 	for _, r := range requests {
-		if err := r.peer.check(t.used.Load(), r.certificates); err != nil {
+		if err := r.peer.check(t.used.Load(), r.certificates, t.now()); err != nil {
 			r.end(auth.ErrRevoked)
 		}
 	}

@@ -108,7 +108,7 @@ func (s *tlsServer) newClient(http2 bool, certs ...tls.Certificate) *http.Client
 		TLSClientConfig: &tls.Config{RootCAs: s.ca.pool(), Certificates: certs}, ForceAttemptHTTP2: http2,
 	}
 	s.t.Cleanup(rt.CloseIdleConnections)
-	return &http.Client{Transport: rt, Timeout: 10 * time.Second}
+	return &http.Client{Transport: rt, Timeout: time.Minute}
 }
 
 // get returns the answer to a request.
@@ -211,7 +211,7 @@ func TestRunFollowsTheFiles(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, res, err := s.get(s.newClient(false), "/")
 		return err == nil && strings.Contains(string(want), encoded(res.TLS.PeerCertificates[0]))
-	}, 10*time.Second, 20*time.Millisecond)
+	}, time.Minute, 20*time.Millisecond)
 	cancel()
 	require.NoError(t, g.Wait())
 }
