@@ -95,13 +95,13 @@ func TestLog(t *testing.T) {
 // stays.
 func TestExecute(t *testing.T) {
 	var out bytes.Buffer
-	run := func(ctx context.Context, call func(context.Context) (Result, error)) runner.Result {
+	run := func(ctx context.Context, timeout time.Duration, call func(context.Context) (Result, error)) runner.Result {
 		x := NewExecutor(slog.New(slog.NewTextHandler(&out, nil)))
 		x.functions = func(name string) (Function, bool) {
 			return Function{Name: name, call: func(ctx context.Context, _ *slog.Logger, _ Call) (Result, error) { return call(ctx) }}, name == "test"
 		}
 		a := attempt("test", nil)
-		a.Timeout = 50 * time.Millisecond
+		a.Timeout = timeout
 		return x.Execute(ctx, a)
 	}
 	wait := func(ctx context.Context) (Result, error) { <-ctx.Done(); return Result{}, ctx.Err() }
@@ -122,7 +122,11 @@ func TestExecute(t *testing.T) {
 		"cancelled": {true, wait, hooks.Cancelled, false, "test: context canceled"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			res := run(map[bool]context.Context{false: t.Context(), true: stopped}[test.ended], test.call)
+			timeout := time.Minute
+			if test.state == hooks.TimedOut {
+				timeout = 50 * time.Millisecond
+			}
+			res := run(map[bool]context.Context{false: t.Context(), true: stopped}[test.ended], timeout, test.call)
 			require.Equal(t, test.state, res.State)
 			require.Equal(t, test.stop, res.Stop)
 			require.True(t, res.Gone)

@@ -23,7 +23,7 @@ func TestChecksAreBounded(t *testing.T) {
 		<-leave
 		reply(200, `{"decision": "allow"}`)(w, r)
 	})
-	g := grant(t, asks(url, ", timeout: 20s"))
+	g := grant(t, asks(url, ", timeout: 2m"))
 	var checks sync.WaitGroup
 	start := func(id string) {
 		g := g

@@ -104,7 +104,7 @@ func TestWays(t *testing.T) {
 			parsed := template(t, fill.Replace(w.url))
 			for attempt := 1; attempt <= 3; attempt++ {
 				a := attemptOf(hooks.Request{URL: parsed, Body: bodyOf(t, "x")})
-				a.Attempt, a.Timeout = attempt, 5*time.Second
+				a.Attempt, a.Timeout = attempt, time.Minute
 				a.Lookup = values(map[string]string{"UNTRUSTED": "127.0.0.1", "UNTRUSTED_USER": "@127.0.0.1"})
 				a.Secrets = map[string]hooks.Secret{"SECRET_URL": {Env: "HOSTLER_SECRET_URL"}}
 				res := x.Execute(t.Context(), a)

@@ -101,7 +101,7 @@ func pathOf(t *testing.T, text string) variables.Path {
 // attemptOf returns the first attempt of a request.
 func attemptOf(r hooks.Request) runner.Attempt {
 	return runner.Attempt{
-		Action: r, Timeout: 10 * time.Second, Envelope: []byte(`{"type":"claim.released","seq":7}`),
+		Action: r, Timeout: 5 * time.Minute, Envelope: []byte(`{"type":"claim.released","seq":7}`),
 		Context: runner.Context{
 			Run: "run-1", Attempt: 1, Hook: "register", Point: hooks.PostClaim, Workload: "agent-a",
 			Container: "c-1", Claim: "claim-1", Tenant: "t-1",

@@ -155,7 +155,10 @@ func TestGoogleCredentials(t *testing.T) {
 			if test.auth == hooks.AuthGCPServiceAccount {
 				a.Action = hooks.Request{URL: template(t, test.url), KeepResponse: true, Auth: hooks.Auth{Type: test.auth, Secret: "KEY"}}
 			}
-			a.Timeout = 2 * time.Second
+			a.Timeout = time.Minute
+			if test.state == hooks.TimedOut {
+				a.Timeout = 2 * time.Second
+			}
 			a.Secrets = map[string]hooks.Secret{"KEY": {Env: "HOSTLER_SECRET_KEY"}}
 			res := x.Execute(t.Context(), a)
 			require.Equal(t, test.state, res.State, "%v", res.Err)
