@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -42,6 +43,8 @@ type askCommand struct {
 	// atOnce makes the program give up without a claim. Else it asks for
 	// claimTimeout: a server announces a claim just after it became active.
 	atOnce bool
+	// claimWait replaces claimTimeout. 0: it does not.
+	claimWait time.Duration
 	// body parses the arguments after the name and returns the body. flags has the
 	// flags that all commands have. nil: it has no arguments.
 	body func(flags *flag.FlagSet, args []string) (body any, err error)
@@ -193,7 +196,7 @@ func (c *askCommand) parse(flags *flag.FlagSet, args []string) ([]byte, error) {
 func (c *askCommand) ask(body []byte) shim.Answer {
 	ask := &shim.Ask{ID: rand.Text(), Name: c.request, Body: body}
 	deadline, wait := time.Now().Add(askTimeout), minAskWait
-	claimDeadline := time.Now().Add(claimTimeout)
+	claimDeadline := time.Now().Add(cmp.Or(c.claimWait, claimTimeout))
 	for {
 		answer := askOnce(ask)
 		problem := runtime.ProblemCode("")

@@ -101,10 +101,12 @@ func TestInitWithFenceWaitsForStart(t *testing.T) {
 		s, exited := startInit(t, "5")
 		_, err := s.Exec(t.Context(), runtime.Command{Args: []string{"true"}, Fence: 4})
 		require.ErrorIs(t, err, runtime.ErrStaleFence)
+		const longer = "its flow has longer than those that are refused"
+		require.ErrorIs(t, s.Restart(t.Context(), 5), runtime.ErrNotRunning, longer)
 		for _, fence := range []int64{4, shim.NoFence} {
 			require.ErrorIs(t, s.StartMain(t.Context(), fence), runtime.ErrStaleFence)
+			require.ErrorIs(t, s.Restart(t.Context(), 5), runtime.ErrNotRunning, longer)
 		}
-		require.ErrorIs(t, s.Restart(t.Context(), 5), runtime.ErrNotRunning, "its flow has longer than those that are refused")
 		_, err = s.Exec(t.Context(), runtime.Command{Args: []string{"true"}})
 		require.ErrorIs(t, err, runtime.ErrNotRunning, "nothing was started")
 		require.NoError(t, s.StartMain(t.Context(), 5))
