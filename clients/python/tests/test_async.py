@@ -18,7 +18,7 @@ class TestAsync(unittest.IsolatedAsyncioTestCase):
         self.fake = Fake()
         self.fake.__enter__()
         self.addCleanup(self.fake.__exit__)
-        self.client = AsyncClient(self.fake.url, "key", timeout=10)
+        self.client = AsyncClient(self.fake.url, "key", timeout=60)
 
     async def asyncTearDown(self):
         await self.client.close()
@@ -97,7 +97,7 @@ class TestAsync(unittest.IsolatedAsyncioTestCase):
         claim = await self.client.claim("demo", "alice")
         with self.assertRaises(asyncio.TimeoutError):
             await asyncio.wait_for(claim.wait("consensus", 3600), 0.05)
-        await asyncio.wait_for(self.client.close(), 5)
+        await asyncio.wait_for(self.client.close(), 60)
         with self.assertRaises(HostlerError) as caught:
             claim.claim.touch()
         self.assertEqual(caught.exception.code, "closed")

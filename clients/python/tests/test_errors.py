@@ -24,7 +24,7 @@ class TestErrors(unittest.TestCase):
         self.fake = Fake()
         self.fake.__enter__()
         self.addCleanup(self.fake.__exit__)
-        self.client = Client(self.fake.url, "top-secret", timeout=5)
+        self.client = Client(self.fake.url, "top-secret", timeout=60)
 
     def count(self, method, path):
         return sum(r[:2] == (method, path) for r in self.fake.requests)

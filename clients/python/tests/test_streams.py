@@ -17,7 +17,7 @@ class StreamCase(unittest.TestCase):
         self.fake = Fake()
         self.fake.__enter__()
         self.addCleanup(self.fake.__exit__)
-        self.client = Client(self.fake.url, "key", timeout=10)
+        self.client = Client(self.fake.url, "key", timeout=60)
         self.addCleanup(self.client.close)
         self.claim = self.client.claim("demo", "alice")
 
@@ -157,7 +157,7 @@ class TestOutput(StreamCase):
         reader.start()
         reading.wait()
         command.close()
-        reader.join(10)
+        reader.join(60)
         self.assertEqual(errors, ["closed"])
 
     # A command that is left before its end is ended.

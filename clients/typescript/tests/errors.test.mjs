@@ -11,7 +11,7 @@ const FILES = "/v1/claims/c1/files";
 
 async function held(t, options = {}) {
   const fake = await Fake.start(t);
-  const client = new Client({ url: fake.url, key: "top-secret", timeout: 10_000, backoff: () => 1, ...options });
+  const client = new Client({ url: fake.url, key: "top-secret", timeout: 60_000, backoff: () => 1, ...options });
   t.after(() => client.close());
   return { fake, client, claim: await client.claim("demo", "alice", { touchEvery: 0 }) };
 }
@@ -117,7 +117,7 @@ test("environment", async (t) => {
 
 // A server that does not answer is an error in time; so is a caller that has left.
 test("timeouts and signals", async (t) => {
-  const { fake, client, claim } = await held(t, { timeout: 50 });
+  const { fake, client, claim } = await held(t, { timeout: 1500 });
   fake.answer("GET /v1/claims/c1", () => {});
   await assert.rejects(client.getClaim("c1"), hostlerError(0, "client_timeout"));
   fake.answer("GET /v1/claims/c1", (_, res) => res.writeHead(200).write("{"));
@@ -304,9 +304,9 @@ test("ports", async (t) => {
   // The timeout is of the beginning.
   fake.answer("GET /v1/claims/c1/ports/80/", (_, res) => {
     res.write("first");
-    setTimeout(() => res.end(" last"), 200);
+    setTimeout(() => res.end(" last"), 4000);
   });
-  assert.equal(await (await port.fetch("/", { timeout: 100 })).text(), "first last");
+  assert.equal(await (await port.fetch("/", { timeout: 3000 })).text(), "first last");
   fake.answer("GET /v1/claims/c1/ports/80/", () => {});
   await assert.rejects(port.fetch("/", { timeout: 20 }), hostlerError(0, "client_timeout"));
 

@@ -18,7 +18,7 @@ async function started(t, options = {}) {
     waits.push(failures);
     return 1;
   };
-  const client = new Client({ url: fake.url, key: "key", timeout: 10_000, backoff });
+  const client = new Client({ url: fake.url, key: "key", timeout: 60_000, backoff });
   t.after(() => client.close());
   const claim = await client.claim("demo", "alice", { touchEvery: 0 });
   const command = await claim.start(["x"], { id: "k1", input: true, ...options });
