@@ -96,7 +96,7 @@ func TestPortsEndWithTheContainer(t *testing.T) {
 	require.Eventually(t, func() bool {
 		conn, err := rt.DialPort(t.Context(), id, 8080, claimFence)
 		return err == nil && conn.Close() == nil
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	conn, err := rt.DialPort(t.Context(), id, 8080, claimFence)
 	require.NoError(t, err)
 	require.NoError(t, rt.Restart(t.Context(), id, claimFence))

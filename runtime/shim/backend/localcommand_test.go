@@ -22,8 +22,7 @@ type localCommands struct {
 	// output, or of input. Negative means never.
 	loseOutput, loseInput atomic.Int64
 	opened                atomic.Int64
-	unacknowledged        atomic.Int64 // the most at once
-	begun                 func(pid int)
+	unacknowledged        atomic.Int64  // the most at once
 	script                string        // run in place of the program
 	grace                 time.Duration // between SIGTERM and SIGKILL
 
@@ -78,9 +77,6 @@ func (l *localCommands) OpenCommand(_ context.Context, _ string, cmd runtime.Ten
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.streams[cmd.ID] = s
-	if l.begun != nil {
-		l.begun(s.process.Process.Pid)
-	}
 	return s, nil
 }
 

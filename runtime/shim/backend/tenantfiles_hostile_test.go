@@ -13,7 +13,6 @@ import (
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/shim"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 )
 
 // A program that is stopped ends the call in a bounded time, and a slow client is
@@ -41,7 +40,7 @@ func TestTenantFileStoppedProgram(t *testing.T) {
 	require.NoError(t, <-wrote)
 
 	c.fileSilence, l.grace = 300*time.Millisecond, 200*time.Millisecond
-	l.begun = func(pid int) { _ = unix.Kill(pid, unix.SIGSTOP) }
+	l.script = "kill -STOP $$"
 	_, err = c.StatFile(t.Context(), "c", at("/file"))
 	requireReason(t, runtime.FileOtherReason, err)
 	_, _, err = c.ReadFile(t.Context(), "c", at("/file"), 0, -1)

@@ -72,7 +72,7 @@ func TestDescendants(t *testing.T) {
 		var err error
 		got, err = Descendants(c.Process.Pid)
 		return err == nil && len(got) == 4
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	all, err := Scan()
 	require.NoError(t, err)
 	require.ElementsMatch(t, FilterDescendants(all, c.Process.Pid), got)
@@ -113,7 +113,7 @@ func TestKillForkingTree(t *testing.T) {
 	require.Eventually(t, func() bool {
 		all, err := Scan()
 		return err == nil && len(FilterDescendants(all, top.PID)) > 3
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	require.True(t, Kill(10*time.Second, func() ([]Process, error) {
 		all, err := Scan()
 		found := FilterDescendants(all, top.PID)
