@@ -124,7 +124,7 @@ func TestUnsolicitedResponse(t *testing.T) {
 	url, err := variables.ParseTemplate(receiver.URL)
 	require.NoError(t, err)
 	res := requests.Execute(t.Context(), runner.Attempt{
-		Timeout: 10 * time.Second, Secrets: map[string]hooks.Secret{"A": {Env: "HOSTLER_SECRET_A"}},
+		Timeout: time.Minute, Secrets: map[string]hooks.Secret{"A": {Env: "HOSTLER_SECRET_A"}},
 		Action: hooks.Request{Method: "POST", URL: url, Auth: hooks.Auth{Type: hooks.AuthBearer, Secret: "A"}},
 	})
 	require.NoError(t, res.Err)
