@@ -126,7 +126,7 @@ func TestSlowFollowerIsDisconnected(t *testing.T) {
 	const events, followers, size = 1500, 4, 16 << 10
 	b, cut := apitest.New(), make(disconnectLog, 1)
 	url := startServer(t, b, func(o *api.Options) {
-		o.WriteTimeout = 10 * time.Second // of the others, too: they are not slow on a busy machine
+		o.WriteTimeout = 30 * time.Second // of the others, too: they are not slow on a busy machine
 		o.Log = slog.New(slog.NewTextHandler(cut, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	})
 

@@ -48,10 +48,11 @@ func echoUpgraded(w http.ResponseWriter, r *http.Request) {
 // A protocol of the client and the program is passed on, longer than any write
 // timeout, and ends when the server stops.
 func TestPortProxyUpgrade(t *testing.T) {
+	t.Parallel()
 	b := newTestBackend()
 	uses := recorded{done: make(chan string, 10)}
 	o := b.Options()
-	o.Ports, o.WriteTimeout = b.Ports(nil, uses), 50*time.Millisecond
+	o.Ports, o.WriteTimeout = b.Ports(nil, uses), 2*time.Second
 	handler := api.New(o)
 	server := httptest.NewServer(handler)
 	defer server.Close()
@@ -66,7 +67,7 @@ func TestPortProxyUpgrade(t *testing.T) {
 		_, err = io.ReadFull(r, got)
 		require.NoError(t, err)
 		require.Equal(t, "ping", string(got))
-		<-time.After(40 * time.Millisecond)
+		<-time.After(time.Second)
 	}
 	handler.Close()
 	_, err := r.ReadByte()
