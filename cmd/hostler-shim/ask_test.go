@@ -152,13 +152,15 @@ func TestAskPrintsNoControlCharacters(t *testing.T) {
 func TestAskRightAfterActivation(t *testing.T) {
 	s, _ := newListener(t)
 	s.admitted.Store(6)
-	code, _, _ := command("release")
-	require.Equal(t, askUnavailable, code)
+	var out, errs bytes.Buffer
+	release, began := releaseCommand, time.Now()
+	release.claimWait = time.Minute
+	require.Equal(t, askUnavailable, release.run(nil, &out, &errs))
+	require.Less(t, time.Since(began), release.claimWait, "it asks once")
 	program, _ := connPair(t)
 	time.AfterFunc(300*time.Millisecond, func() { s.asks.serve(program, 6) })
 	c := claimCommand
 	c.claimWait = time.Minute // a slow machine announces it later
-	var out, errs bytes.Buffer
 	require.Equal(t, 0, c.run(nil, &out, &errs), errs.String())
 }
 
