@@ -3,6 +3,7 @@ package process
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -59,14 +60,16 @@ func (r *Runtime) linkAskProgram(p containerPaths) error {
 	if err := os.MkdirAll(p.askDir(), 0o755); err != nil {
 		return err
 	}
-	link := filepath.Join(p.askDir(), shim.AskBinaryName)
-	if err := os.Remove(link); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
+	// The link is made at another path, so that there is one at any time.
+	made := filepath.Join(p.dir, "program."+rand.Text())
+	defer os.Remove(made) //nolint:errcheck // it is there if two links are of one file: then a rename does nothing
+	if os.Link(r.shim, made) != nil {
+		// another filesystem, or another user's file
+		if err := os.Symlink(r.shim, made); err != nil {
+			return err
+		}
 	}
-	if os.Link(r.shim, link) == nil {
-		return nil
-	}
-	return os.Symlink(r.shim, link) // another filesystem, or another user's file
+	return os.Rename(made, filepath.Join(p.askDir(), shim.AskBinaryName))
 }
 
 // fileProgram is backend.Options.FileProgram.

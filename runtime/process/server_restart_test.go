@@ -3,12 +3,14 @@ package process
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/shim"
 	"github.com/hostler/hostler/runtime/shim/proctree"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
@@ -100,4 +102,32 @@ func TestContainerIsStartedOnce(t *testing.T) {
 		}
 	}
 	require.Equal(t, 1, inits)
+}
+
+// The program that sends requests is there at any time, also while servers link it.
+func TestProgramIsAlwaysThere(t *testing.T) {
+	t.Parallel()
+	rt := openRuntime(t, newDir(t))
+	require.NoError(t, rt.Create(t.Context(), runtime.Spec{ID: "c", Command: []string{"/bin/sleep", "60"}}))
+	t.Cleanup(func() { require.NoError(t, rt.Destroy(context.WithoutCancel(t.Context()), "c")) })
+	p := rt.paths("c")
+	require.NoError(t, rt.linkAskProgram(p))
+	var servers errgroup.Group
+	for range 4 {
+		servers.Go(func() error {
+			for range 100 {
+				if err := rt.linkAskProgram(p); err != nil {
+					return err
+				}
+				if _, err := os.Stat(filepath.Join(p.askDir(), shim.AskBinaryName)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	require.NoError(t, servers.Wait())
+	left, err := filepath.Glob(p.dir + "/program.*")
+	require.NoError(t, err)
+	require.Empty(t, left)
 }
