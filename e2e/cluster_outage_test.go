@@ -21,7 +21,7 @@ import (
 func requireOwnCluster(t *testing.T) {
 	t.Helper()
 	if !testenv.IsRequired("outages") {
-		testenv.Skip(t, "outages", "needs a cluster without other users: REQUIRE=kubernetes,outages go test ./e2e -run '^TestOutageOf'")
+		t.Skip(testenv.FullSuite + "it needs a cluster without other users: REQUIRE=kubernetes,outages go test ./e2e -run '^TestOutageOf'")
 	}
 	requireBackend(t, kubernetesBackend{})
 }

@@ -58,6 +58,7 @@ var localCluster = sync.OnceValues(func() (*cluster, error) {
 // required.
 func requireCluster(t testing.TB) *cluster {
 	t.Helper()
+	testenv.FullOnly(t, "chart", "the chart on a cluster")
 	c, err := localCluster()
 	if err == nil {
 		return c

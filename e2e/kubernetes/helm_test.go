@@ -28,6 +28,7 @@ const kubeVersion = "1.34.0"
 // the test.
 func requireHelm(t testing.TB) string {
 	t.Helper()
+	testenv.FullOnly(t, "helm", "tests with Helm")
 	mod, err := os.ReadFile(root + "/tools/helm/go.mod")
 	require.NoError(t, err)
 	version := regexp.MustCompile(`helm\.sh/helm/v3 (\S+)`).FindSubmatch(mod)

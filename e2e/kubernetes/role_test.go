@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/client"
-	"github.com/hostler/hostler/internal/testenv"
 )
 
 // rule is a verb on a resource, all of the group "".
@@ -113,7 +112,6 @@ func cannotReadLogs(i *installation, id string) error {
 
 // The server has the rights of the chart's Role and no others, anywhere.
 func TestMinimalRights(t *testing.T) {
-	testenv.SkipShort(t, "kubernetes")
 	t.Parallel()
 	c := requireCluster(t)
 	requireHelm(t)

@@ -29,6 +29,7 @@ type engine struct {
 // required.
 func requireEngine(t *testing.T) *engine {
 	t.Helper()
+	testenv.FullOnly(t, "soak", "misbehaving tenants for a while")
 	host := os.Getenv("DOCKER_HOST")
 	if host == "" {
 		host = "unix:///var/run/docker.sock"

@@ -22,9 +22,10 @@ import (
 const timeout = 10 * time.Second
 
 // Host returns the address of the engine. Without one it skips the test, or
-// fails it when REQUIRE names gvisor.
+// fails it when REQUIRE names gvisor. Only the full suite runs such tests.
 func Host(tb testing.TB) string {
 	tb.Helper()
+	testenv.FullOnly(tb, "gvisor", "tests under gVisor")
 	host := address()
 	if err := check(tb.Context(), host); err != nil {
 		testenv.Skip(tb, "gvisor", "there is no engine with gVisor (.ci/gvisor starts one): %v", err)

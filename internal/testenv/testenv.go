@@ -1,6 +1,21 @@
-// Package testenv skips a test whose engine, server or program is missing, with
-// the reason. The test fails instead where the environment variable REQUIRE, a
-// list such as docker,postgres, names it. So CI cannot skip tests unnoticed.
+// Package testenv decides which tests run: whether the machine can run them, and
+// whether the run has the time.
+//
+// A test whose engine, server or program is missing is skipped, with the reason.
+// It fails instead where the environment variable REQUIRE, a list such as
+// docker,postgres, names it. So CI cannot skip tests unnoticed.
+//
+// TIER is the kind of the run. Without it, all that the machine can run does.
+//
+//   - short, also set by go test -short: the first pass of the gate. What needs
+//     an engine or waits long is left out.
+//   - gate: what runs before a change is taken. It omits what FullOnly says,
+//     and of what Rotates runs one part, by ROTATE, a number that grows from run
+//     to run.
+//   - full: everything.
+//
+// A run of the gate and a full one have two passes. In the first, with PASS=1, no
+// engine is in reach. The second runs what the first has skipped.
 package testenv
 
 import (
@@ -23,13 +38,4 @@ func Skip(tb testing.TB, name, format string, args ...any) {
 		tb.Fatalf("REQUIRE names "+name+": "+format, args...)
 	}
 	tb.Skipf(format, args...)
-}
-
-// SkipShort skips a test that takes minutes when -short is set, unless REQUIRE
-// contains name.
-func SkipShort(tb testing.TB, name string) {
-	tb.Helper()
-	if testing.Short() && !IsRequired(name) {
-		tb.Skip("takes minutes; skipped with -short")
-	}
 }

@@ -1,6 +1,7 @@
 package testenv
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,12 +18,15 @@ func TestIsRequired(t *testing.T) {
 // recordingTB is a testing.TB that records its outcome.
 type recordingTB struct {
 	testing.TB
-	outcome string
+	outcome, reason string
 }
 
-func (e *recordingTB) Helper()               {}
-func (e *recordingTB) Skip(...any)           { e.outcome = "skipped" }
-func (e *recordingTB) Skipf(string, ...any)  { e.outcome += "skipped" }
+func (e *recordingTB) Helper()          {}
+func (e *recordingTB) Skip(args ...any) { e.Skipf("%s", fmt.Sprint(args...)) }
+func (e *recordingTB) Skipf(f string, a ...any) {
+	e.outcome += "skipped"
+	e.reason += fmt.Sprintf(f, a...)
+}
 func (e *recordingTB) Fatalf(string, ...any) { e.outcome += "failed"; panic(e) }
 
 // Skip fails a test that REQUIRE names.

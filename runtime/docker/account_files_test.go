@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/runtimetest"
 )
@@ -19,7 +18,6 @@ import (
 // rule 10.
 func TestAccountFilesDoNotBlockEngine(t *testing.T) {
 	needEngine(t)
-	testenv.SkipShort(t, "docker")
 	importImages(t, "")
 	image := imageAttacked(0)
 	rt := connect(t)

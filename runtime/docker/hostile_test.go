@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/internal/gvisortest"
-	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/docker"
 	"github.com/hostler/hostler/runtime/runtimetest"
@@ -20,14 +19,12 @@ func imageAttacked(user int) string { return fmt.Sprintf("%s/attacked:%d", insta
 // No tenant affects the next one, on the engine of this machine.
 func TestHostile(t *testing.T) {
 	needEngine(t)
-	testenv.SkipShort(t, "docker")
 	runHostile(t, "docker", "", 2, runtimetest.Limitations{})
 }
 
 // No tenant affects the next one under gVisor.
 func TestHostileGVisor(t *testing.T) {
 	host := gvisortest.Host(t)
-	testenv.SkipShort(t, "gvisor")
 	runHostile(t, "gvisor", host, 4, runtimetest.Limitations{WipeUnverifiable: true})
 }
 

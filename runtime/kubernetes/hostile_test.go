@@ -18,7 +18,6 @@ import (
 // No tenant affects the next one, on a real node.
 func TestHostile(t *testing.T) {
 	needCluster(t)
-	testenv.SkipShort(t, "kubernetes")
 	runtimetest.RunHostile(t, "kubernetes", runtimetest.Harness{
 		New:          func(t *testing.T) runtime.Runtime { return openRuntime(t) },
 		AttackedSpec: attackedSpec,
@@ -29,8 +28,8 @@ func TestHostile(t *testing.T) {
 // No tenant affects the next one where the cluster admits no root: there, tenants
 // and the shim are the same user.
 func TestHostileNonRoot(t *testing.T) {
+	testenv.FullOnly(t, "non-root", "attacks without root")
 	needCluster(t)
-	testenv.SkipShort(t, "kubernetes")
 	namespace := createSecuredNamespace(t, "restricted")
 	bound := func(o *kubernetes.Options) { o.Namespace, o.NonRoot = namespace, true }
 	runtimetest.RunHostile(t, "kubernetes-non-root", runtimetest.Harness{

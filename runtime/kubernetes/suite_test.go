@@ -44,7 +44,7 @@ func TestRuntimeContract(t *testing.T) {
 // The backend meets the contract where the cluster admits no root, except for what
 // needs root.
 func TestRuntimeContractNonRoot(t *testing.T) {
-	testenv.SkipShort(t, "kubernetes")
+	testenv.FullOnly(t, "non-root", "the contract without root")
 	namespace := createSecuredNamespace(t, "restricted")
 	bound := func(o *kubernetes.Options) { o.Namespace, o.NonRoot = namespace, true }
 	runtimetest.Run(t, runtimetest.Harness{
