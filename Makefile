@@ -9,43 +9,43 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 LDFLAGS := -s -w -X main.built=$(VERSION)
 # grpc is in the Google client of package snapshot: these tags exclude its
 # tracing and the dependencies of that, which are half of the program.
+# A comma in the arguments of a call.
+, := ,
 TAGS := grpcnotrace,disable_grpc_modules
 GOBUILD := CGO_ENABLED=0 go build -tags $(TAGS) -trimpath -ldflags '$(LDFLAGS)'
 
-# The linter is a separate module, so that its dependencies are never ours. It
-# takes minutes to build, so its binary is kept by version.
-LINT_VERSION := $(shell awk '$$1 == "github.com/golangci/golangci-lint/v2" { print $$2 }' tools/lint/go.mod)
-LINT := $(CURDIR)/bin/tools/golangci-lint-$(LINT_VERSION)
+# Tools are modules of their own, so that their dependencies are never ours. They
+# take minutes to build, so the programs are kept by version, for all clones of
+# this user. Another version replaces a program.
+TOOLS := $(CURDIR)/bin/tools
+KEPT := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/hostler/tools
+# version_of is the version of module $(2) in tools/$(1).
+version_of = $(shell awk -v m='$(2)' '{ for (i = 1; i < NF; i++) if ($$i == m) { print $$(i+1); exit } }' tools/$(1)/go.mod)
 
-# The same holds for the S3 server that the tests of the S3 sink need.
-S3_VERSION := $(shell awk '/versity\/versitygw / { print $$NF == "indirect" ? $$(NF-2) : $$NF }' tools/s3/go.mod)
-S3 := $(CURDIR)/bin/tools/versitygw-$(S3_VERSION)
+# tool defines a program: $(1) its name, $(2) the folder below tools, $(3) its
+# module, $(4) its package in that module, $(5) flags of the build.
+define tool
+tool-$(1) := $(TOOLS)/$(1)-$(call version_of,$(2),$(3))
+$$(tool-$(1)): | $(TOOLS)
+	@echo "building $$(notdir $$@), once"
+	cd tools/$(2) && CGO_ENABLED=0 go build $(5) -trimpath -ldflags '-s -w' -o $$@.part $(3)$(4)
+	@find $(TOOLS)/ -maxdepth 1 -name '$(1)-v*' ! -name '*.part' -delete
+	@mv $$@.part $$@ && touch $$@
+endef
+$(eval $(call tool,golangci-lint,lint,github.com/golangci/golangci-lint/v2,/cmd/golangci-lint))
+$(eval $(call tool,versitygw,s3,github.com/versity/versitygw,/cmd/versitygw))
+$(eval $(call tool,fake-gcs-server,gcs,github.com/fsouza/fake-gcs-server))
+$(eval $(call tool,helm,helm,helm.sh/helm/v3,/cmd/helm))
+$(eval $(call tool,openapi-validate,openapi,github.com/pb33f/libopenapi-validator,/cmd/validate))
+$(eval $(call tool,oapi-codegen,openapi,github.com/oapi-codegen/oapi-codegen/v2,/cmd/oapi-codegen))
+$(eval $(call tool,runsc,gvisor,gvisor.dev/gvisor,/runsc))
+$(eval $(call tool,cyclonedx-gomod,sbom,github.com/CycloneDX/cyclonedx-gomod,/cmd/cyclonedx-gomod))
+# The tag leaves out the discovery of targets at cloud providers: a fifth of the
+# packages, and most of the modules.
+$(eval $(call tool,promtool,prometheus,github.com/prometheus/prometheus,/cmd/promtool,-tags remove_all_sd$(,)$(TAGS)))
 
-# And the emulator of Google Cloud Storage that those of the gcs sink need.
-GCS_VERSION := $(shell awk '/fsouza\/fake-gcs-server / { print $$NF == "indirect" ? $$(NF-2) : $$NF }' tools/gcs/go.mod)
-GCS := $(CURDIR)/bin/tools/fake-gcs-server-$(GCS_VERSION)
-
-# And Helm, with which the chart is rendered and tested.
-HELM_VERSION := $(shell awk '/helm.sh\/helm\/v3 / { print $$NF == "indirect" ? $$(NF-2) : $$NF }' tools/helm/go.mod)
-HELM := $(CURDIR)/bin/tools/helm-$(HELM_VERSION)
-
-# And the validator and the generator that the OpenAPI document is tested with.
-VALIDATE_VERSION := $(shell awk '/pb33f\/libopenapi-validator / { print $$NF == "indirect" ? $$(NF-2) : $$NF }' tools/openapi/go.mod)
-VALIDATE := $(CURDIR)/bin/tools/openapi-validate-$(VALIDATE_VERSION)
-CODEGEN_VERSION := $(shell awk '/oapi-codegen\/oapi-codegen\/v2 / { print $$NF == "indirect" ? $$(NF-2) : $$NF }' tools/openapi/go.mod)
-CODEGEN := $(CURDIR)/bin/tools/oapi-codegen-$(CODEGEN_VERSION)
-
-# And promtool, with which the alert rules are tested.
-PROMTOOL_VERSION := $(shell awk '/prometheus\/prometheus v/ { print $$NF == "indirect" ? $$(NF-2) : $$NF }' tools/prometheus/go.mod)
-PROMTOOL := $(CURDIR)/bin/tools/promtool-$(PROMTOOL_VERSION)
-
-# And gVisor's runsc, under which the suite runs on an engine of its own.
-GVISOR_VERSION := $(shell awk '/gvisor.dev\/gvisor / { print $$NF == "indirect" ? $$(NF-2) : $$NF }' tools/gvisor/go.mod)
-GVISOR := $(CURDIR)/bin/tools/runsc-$(GVISOR_VERSION)
-
-# And what lists the modules of the programs of a release.
-SBOM_VERSION := $(shell awk '/CycloneDX\/cyclonedx-gomod / { print $$NF == "indirect" ? $$(NF-2) : $$NF }' tools/sbom/go.mod)
-SBOM := $(CURDIR)/bin/tools/cyclonedx-gomod-$(SBOM_VERSION)
+$(TOOLS):
+	@mkdir -p bin $(KEPT) && { [ -e $@ ] || ln -sn $(KEPT) $@; }
 
 # And the compiler of the client in TypeScript, by its lock file.
 TYPESCRIPT := clients/typescript/node_modules/.package-lock.json
@@ -75,9 +75,9 @@ image: build ## the container image as bin/hostler-image.tar, without an engine;
 RELEASES := linux-amd64 linux-arm64 darwin-amd64 darwin-arm64 windows-amd64 windows-arm64
 
 .PHONY: release
-release: $(SBOM) $(RELEASES:%=release-%) ## archives for all systems in bin/release, with checksums and lists of their modules
+release: $(tool-cyclonedx-gomod) $(RELEASES:%=release-%) ## archives for all systems in bin/release, with checksums and lists of their modules
 	go run ./deploy/release -o bin/release -version '$(VERSION)' -time "$$(git log -1 --format=%ct)" \
-	    -sbom $(SBOM) -programs bin/programs -linux deploy/systemd/hostler.service LICENSE README.md CHANGELOG.md docs/installing.md
+	    -sbom $(tool-cyclonedx-gomod) -programs bin/programs -linux deploy/systemd/hostler.service LICENSE README.md CHANGELOG.md docs/installing.md
 
 .PHONY: $(RELEASES:%=release-%)
 $(RELEASES:%=release-%): release-%:
@@ -85,14 +85,8 @@ $(RELEASES:%=release-%): release-%:
 	GOOS=$(firstword $(subst -, ,$*)) GOARCH=$(lastword $(subst -, ,$*)) $(GOBUILD) -o bin/programs/$*/ ./cmd/hostler
 	$(if $(filter linux-%,$*),GOOS=linux GOARCH=$(lastword $(subst -, ,$*)) $(GOBUILD) -o bin/programs/$*/ ./cmd/hostler-shim)
 
-$(SBOM): tools/sbom/go.mod
-	@mkdir -p $(dir $@)
-	@echo "building cyclonedx-gomod $(SBOM_VERSION), once"
-	cd tools/sbom && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $@.part github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
-	@mv $@.part $@ && touch $@
-
 .PHONY: manifests
-manifests: $(HELM) ## generate deploy/manifests from the chart
+manifests: $(tool-helm) ## generate deploy/manifests from the chart
 	go test -count=1 ./e2e/kubernetes -run TestManifests -update
 
 .PHONY: examples
@@ -118,7 +112,11 @@ tidy: # formatted, and go.mod as the imports need it
 
 .PHONY: vet
 vet: # go vet
-	go vet ./...
+	CGO_ENABLED=0 go vet -trimpath -tags $(TAGS) ./...
+
+.PHONY: tags
+tags: # the tags of all builds
+	@echo $(TAGS)
 
 .PHONY: cross
 cross: # the command line builds where no server runs
@@ -126,50 +124,20 @@ cross: # the command line builds where no server runs
 	GOOS=windows GOARCH=amd64 CGO_ENABLED=0 go build -o /dev/null ./cmd/hostler
 
 .PHONY: lint
-lint: $(LINT) ## run the linter; builds it the first time, which takes minutes
-	$(LINT) run ./...
-
-$(LINT): tools/lint/go.mod
-	@mkdir -p $(dir $@)
-	@echo "building golangci-lint $(LINT_VERSION), once"
-	cd tools/lint && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $@.part github.com/golangci/golangci-lint/v2/cmd/golangci-lint
-	@mv $@.part $@ && touch $@
+lint: $(tool-golangci-lint) ## run the linter; builds it the first time, which takes minutes
+	$(tool-golangci-lint) run ./...
 
 .PHONY: lint-tool
-lint-tool: $(LINT) # build the linter and do not run it
+lint-tool: $(tool-golangci-lint) # build the linter and do not run it
 
 .PHONY: s3-tool
-s3-tool: $(S3) ## build the S3 server that tests of the S3 sink run against; takes minutes
-
-$(S3): tools/s3/go.mod
-	@mkdir -p $(dir $@)
-	@echo "building versitygw $(S3_VERSION), once"
-	cd tools/s3 && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $@.part github.com/versity/versitygw/cmd/versitygw
-	@mv $@.part $@ && touch $@
+s3-tool: $(tool-versitygw) ## build the S3 server that tests of the S3 sink run against; takes minutes
 
 .PHONY: gcs-tool
-gcs-tool: $(GCS) ## build the Google Cloud Storage that tests of the gcs sink run against; takes minutes
-
-$(GCS): tools/gcs/go.mod
-	@mkdir -p $(dir $@)
-	@echo "building fake-gcs-server $(GCS_VERSION), once"
-	cd tools/gcs && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $@.part github.com/fsouza/fake-gcs-server
-	@mv $@.part $@ && touch $@
+gcs-tool: $(tool-fake-gcs-server) ## build the Google Cloud Storage that tests of the gcs sink run against; takes minutes
 
 .PHONY: openapi-tool
-openapi-tool: $(VALIDATE) $(CODEGEN) ## build what the OpenAPI document is tested with; takes minutes
-
-$(VALIDATE): tools/openapi/go.mod
-	@mkdir -p $(dir $@)
-	@echo "building openapi-validate $(VALIDATE_VERSION), once"
-	cd tools/openapi && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $@.part github.com/pb33f/libopenapi-validator/cmd/validate
-	@mv $@.part $@ && touch $@
-
-$(CODEGEN): tools/openapi/go.mod
-	@mkdir -p $(dir $@)
-	@echo "building oapi-codegen $(CODEGEN_VERSION), once"
-	cd tools/openapi && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $@.part github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen
-	@mv $@.part $@ && touch $@
+openapi-tool: $(tool-openapi-validate) $(tool-oapi-codegen) ## build what the OpenAPI document is tested with; takes minutes
 
 .PHONY: clients-tool
 clients-tool: $(TYPESCRIPT) ## compile the client in TypeScript; needs Node.js 20 and npm
@@ -180,45 +148,37 @@ $(TYPESCRIPT): clients/typescript/package-lock.json
 	@touch $@
 
 .PHONY: helm-tool
-helm-tool: $(HELM) ## build Helm, with which the chart is tested; takes minutes
-
-$(HELM): tools/helm/go.mod
-	@mkdir -p $(dir $@)
-	@echo "building helm $(HELM_VERSION), once"
-	cd tools/helm && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $@.part helm.sh/helm/v3/cmd/helm
-	@mv $@.part $@ && touch $@
+helm-tool: $(tool-helm) ## build Helm, with which the chart is tested; takes minutes
 
 .PHONY: promtool-tool
-promtool-tool: $(PROMTOOL) ## build promtool, with which the alert rules are tested; takes minutes
-
-# The tag leaves out the discovery of targets at cloud providers: a fifth of the
-# packages, and most of the modules.
-$(PROMTOOL): tools/prometheus/go.mod
-	@mkdir -p $(dir $@)
-	@echo "building promtool $(PROMTOOL_VERSION), once"
-	cd tools/prometheus && CGO_ENABLED=0 go build -tags remove_all_sd,$(TAGS) -trimpath -ldflags '-s -w' -o $@.part github.com/prometheus/prometheus/cmd/promtool
-	@mv $@.part $@ && touch $@
+promtool-tool: $(tool-promtool) ## build promtool, with which the alert rules are tested; takes minutes
 
 .PHONY: gvisor-tool
-gvisor-tool: $(GVISOR) ## build gVisor's runsc, under which tests run on Docker; takes minutes
-
-$(GVISOR): tools/gvisor/go.mod
-	@mkdir -p $(dir $@)
-	@echo "building runsc $(GVISOR_VERSION), once"
-	cd tools/gvisor && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $@.part gvisor.dev/gvisor/runsc
-	@mv $@.part $@ && touch $@
+gvisor-tool: $(tool-runsc) ## build gVisor's runsc, under which tests run on Docker; takes minutes
 
 .PHONY: gvisor-path
 gvisor-path: # where runsc is, once it is built
-	@echo $(GVISOR)
+	@echo $(tool-runsc)
+
+# Tests are built as the programs are, so that nothing is compiled twice, and
+# with RACE=1 with the race detector.
+SUITE := @go run ./internal/suite run -tags $(TAGS) $(if $(RACE),-race) $(TESTFLAGS)
 
 .PHONY: test
-test: ## all tests, with the race detector; REQUIRE=docker fails where an engine is missing
-	@.ci/go-test -race ./...
+test: ## all tests that need no engine, in their quick forms
+	@TIER=$${TIER:-short} $(SUITE:@%=%) -engines=false -timeout 15m ./...
+
+.PHONY: test-engines
+test-engines: ## all tests that this machine can run; REQUIRE=docker fails where an engine is missing
+	$(SUITE) ./...
+
+.PHONY: test-full
+test-full: ## the full suite, PART=1 to 4, as root on Debian: an hour each; adds a line to .ci/ledger.jsonl
+	@.ci/full $(PART)
 
 .PHONY: e2e
 e2e: ## only the tests that drive the real program
-	@.ci/go-test -count=1 ./e2e/...
+	$(SUITE) -count=1 ./e2e/...
 
 .PHONY: cluster-build
 cluster-build: ## build the Kubernetes node for tests; minutes the first time
@@ -233,8 +193,8 @@ cluster-down: ## stop that node and remove all of it
 	@.ci/cluster down
 
 .PHONY: cluster-check
-cluster-check: $(LINT) # the node's own module: vet, lint, tests
-	cd e2e/cluster && go vet . ./pause && $(LINT) run . ./pause && go test . ./pause
+cluster-check: $(tool-golangci-lint) # the node's own module: vet, lint, tests
+	cd e2e/cluster && go vet . ./pause && $(tool-golangci-lint) run . ./pause && go test . ./pause
 
 .PHONY: soak
 soak: ## misbehaving tenants and failures on a real engine for SOAK (10m); SOAK_SEED repeats the choices of a run

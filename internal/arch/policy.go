@@ -85,6 +85,7 @@ var layers = []layer{
 	{"internal/clustertest", nil},
 	{"internal/testenv", nil},
 	{"internal/mutants", nil},
+	{"internal/suite", []string{"internal/testenv"}},
 	{"internal/oidctest", nil},
 	{"membership/membershiptest", []string{"membership"}},
 	{"internal/servertest", []string{"internal/testenv"}},

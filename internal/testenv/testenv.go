@@ -16,6 +16,8 @@
 //
 // A run of the gate and a full one have two passes. In the first, with PASS=1, no
 // engine is in reach. The second runs what the first has skipped.
+//
+// Its waits have no limit other than the deadline of the test binary.
 package testenv
 
 import (
