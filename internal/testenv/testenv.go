@@ -3,7 +3,9 @@
 //
 // A test whose engine, server or program is missing is skipped, with the reason.
 // It fails instead where the environment variable REQUIRE, a list such as
-// docker,postgres, names it. So CI cannot skip tests unnoticed.
+// docker,postgres, names it. So CI cannot skip tests unnoticed. DEFER names what
+// a run of the gate leaves to the full suite, because nothing that needs it has
+// changed.
 //
 // TIER is the kind of the run. Without it, all that the machine can run does.
 //
@@ -28,16 +30,24 @@ import (
 )
 
 // IsRequired reports whether REQUIRE contains name.
-func IsRequired(name string) bool {
-	return slices.Contains(strings.Split(os.Getenv("REQUIRE"), ","), name)
+func IsRequired(name string) bool { return isListed("REQUIRE", name) }
+
+// isListed reports whether an environment variable, a list, contains name.
+func isListed(variable, name string) bool {
+	return slices.Contains(strings.Split(os.Getenv(variable), ","), name)
 }
 
 // Skip skips a test that needs name, with the reason why that is missing. It
-// fails the test if REQUIRE contains name.
+// fails the test if REQUIRE contains name. If DEFER contains it, the test is left
+// to the full suite.
 func Skip(tb testing.TB, name, format string, args ...any) {
 	tb.Helper()
-	if IsRequired(name) {
+	switch {
+	case IsRequired(name):
 		tb.Fatalf("REQUIRE names "+name+": "+format, args...)
+	case isListed("DEFER", name):
+		tb.Skipf(FullSuite+"nothing has changed that needs "+name+" ("+format+")", args...)
+	default:
+		tb.Skipf(format, args...)
 	}
-	tb.Skipf(format, args...)
 }

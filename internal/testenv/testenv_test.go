@@ -2,6 +2,7 @@ package testenv
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -38,4 +39,11 @@ func TestSkipFailsWhenRequired(t *testing.T) {
 	tb = &recordingTB{}
 	Skip(tb, "postgres", "no server available")
 	require.Equal(t, "skipped", tb.outcome)
+	require.Equal(t, "no server available", tb.reason)
+	t.Setenv("DEFER", "postgres,s3")
+	tb = &recordingTB{}
+	Skip(tb, "postgres", "no server at %s", "x")
+	require.True(t, strings.HasPrefix(tb.reason, FullSuite), tb.reason)
+	require.Contains(t, tb.reason, "no server at x")
+	require.Panics(t, func() { Skip(tb, "docker", "no engine available") })
 }

@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"os"
-	"slices"
 	"strconv"
-	"strings"
 	"testing"
 )
 
@@ -27,7 +25,7 @@ func IsFull() bool { return tier() == "" || tier() == "full" }
 // a list such as gvisor,soak, has it run in every tier where it contains name.
 func FullOnly(tb testing.TB, name, reason string) {
 	tb.Helper()
-	if !IsFull() && !slices.Contains(strings.Split(os.Getenv("FORCE"), ","), name) {
+	if !IsFull() && !isListed("FORCE", name) {
 		tb.Skip(FullSuite + reason)
 	}
 }
