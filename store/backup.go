@@ -71,7 +71,8 @@ func syncToDisk(path string) error {
 
 // Restore replaces the SQLite database at path with a copy of from. It keeps
 // the replaced database next to it, under the name that it returns. The source
-// stays unchanged. If a server uses the database, the error is ErrInUse.
+// stays unchanged. If a server uses the database, the error is ErrInUse. A copy of
+// another version's database is ErrSchema.
 func Restore(ctx context.Context, from, path string) (replaced string, err error) {
 	replaced, err = restore(ctx, from, path)
 	if err != nil {
@@ -94,6 +95,9 @@ func restore(ctx context.Context, from, path string) (replaced string, err error
 	if err := backup(ctx, from, fresh); err != nil {
 		return "", err
 	}
+	if err := checkFile(ctx, fresh); err != nil {
+		return "", errors.Join(fmt.Errorf("check the copy: %w", err), os.Remove(fresh))
+	}
 	if _, err := os.Stat(path); err == nil {
 		if err := keepGeneration(ctx, path, fresh); err != nil {
 			return "", errors.Join(err, os.Remove(fresh))
@@ -107,6 +111,15 @@ func restore(ctx context.Context, from, path string) (replaced string, err error
 		return replaced, err
 	}
 	return replaced, syncToDisk(filepath.Dir(path))
+}
+
+// checkFile refuses a file that is no database of this version.
+func checkFile(ctx context.Context, path string) error {
+	db, err := sql.Open("sqlite", uri(path, []string{"mode=ro"}))
+	if err != nil {
+		return err
+	}
+	return errors.Join(checkSchema(ctx, db, sqliteDialect), db.Close())
 }
 
 // sideFiles are the suffixes of the files that SQLite keeps next to a database

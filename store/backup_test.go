@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -85,6 +87,14 @@ func TestRestore(t *testing.T) {
 	require.NoError(t, db.Close())
 	_, err = Restore(t.Context(), filepath.Join(dir, "none.db"), path)
 	require.ErrorIs(t, err, ErrNoDatabase)
+	other := filepath.Join(dir, "other.db")
+	require.NoError(t, Backup(t.Context(), from, other))
+	raw, err := sql.Open("sqlite", uri(other, nil))
+	require.NoError(t, err)
+	_, err = raw.ExecContext(t.Context(), putMeta, "schema", "1")
+	require.NoError(t, errors.Join(err, raw.Close()))
+	_, err = Restore(t.Context(), other, path)
+	require.ErrorIs(t, err, ErrSchema, "a copy of another version")
 
 	replaced, err := Restore(t.Context(), from, path)
 	require.NoError(t, err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 
@@ -17,18 +16,8 @@ import (
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/quota"
 	"github.com/hostler/hostler/runtime"
-	"github.com/hostler/hostler/store/postgrestest"
 	"github.com/hostler/hostler/workload"
 )
-
-// databases are the databases, measured in the same run for comparison.
-var databases = []struct {
-	name string
-	dsn  func(tb testing.TB) string
-}{
-	{"sqlite", func(tb testing.TB) string { return filepath.Join(tb.TempDir(), "hostler.db") }},
-	{"postgres", postgrestest.Schema},
-}
 
 // BenchmarkClaimRelease measures a claim and its release as the flows record
 // them: reserve, active, releasing, released; four changes, five events. An

@@ -10,8 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/pressly/goose/v3"
-
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/membership"
 	"github.com/hostler/hostler/quota"
@@ -37,17 +35,19 @@ type DB struct {
 // dialect describes how the databases differ for readers and writers;
 // sqlite*.go and postgres*.go have the rest.
 type dialect struct {
-	goose             goose.Dialect
-	types             sqlTypes           // what migrations write for it
+	kind              string             // SQLite or PostgreSQL
+	types             sqlTypes           // what the schema writes for it
+	hasTables         string             // queries whether the database has tables of Hostler
+	info              string             // queries the version and the size
+	replace           string             // how to begin with an empty database
 	snapshotIsolation sql.IsolationLevel // at which a read transaction sees one snapshot
 	singleServer      bool               // whether an open database has no other server
 	readTimeout       time.Duration      // of one read; 0 for none
 	clockQuery        string             // reads the database's clock; empty where leases do not depend on clocks
 }
 
-// Open opens the database, creates its tables if there are none, and migrates
-// its schema to the current version. A schema of a newer Hostler is
-// ErrSchemaTooNew.
+// Open opens the database, and creates its tables if there are none. Tables of
+// another version of Hostler are ErrSchema, and stay as they are.
 //
 // The dsn is the path of an SQLite file, or "sqlite:" and the path. Open
 // creates the file and its directory, and one process at a time can have it

@@ -12,9 +12,9 @@ var (
 	ErrClosed = errors.New("the database is closed")
 	// ErrInUse indicates that another server has the database open.
 	ErrInUse = errors.New("another server uses the database")
-	// ErrSchemaTooNew indicates that a newer Hostler has migrated the
-	// database's schema.
-	ErrSchemaTooNew = errors.New("the database was migrated by a newer Hostler")
+	// ErrSchema indicates that the database has the tables of an older or newer
+	// Hostler.
+	ErrSchema = errors.New("the database is of another version of Hostler")
 	// ErrDiskFull indicates that the disk has no space for the change.
 	ErrDiskFull = errors.New("the disk that holds the database is full")
 	// ErrLocked indicates that another program has locked the database for

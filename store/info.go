@@ -3,37 +3,26 @@ package store
 import (
 	"context"
 	"fmt"
-
-	"github.com/pressly/goose/v3"
 )
 
 // Info describes a database.
 type Info struct {
 	Kind    string // SQLite or PostgreSQL
 	Version string // of SQLite, or of the server
-	Schema  int64  // of the tables
+	Schema  int64  // the number of the schema
 	Bytes   int64  // on the disk, without the write-ahead log
-}
-
-// infoQueries are the queries for Info, by kind of database.
-var infoQueries = map[goose.Dialect]struct{ kind, query string }{
-	goose.DialectSQLite3: {"SQLite", `SELECT sqlite_version(), (SELECT max(version_id) FROM goose_db_version),
-		(SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size())`},
-	goose.DialectPostgres: {"PostgreSQL", `SELECT current_setting('server_version'), (SELECT max(version_id) FROM goose_db_version),
-		pg_database_size(current_database())`},
 }
 
 // Info returns the kind, version and size of the database.
 func (db *DB) Info(ctx context.Context) (Info, error) {
-	q := infoQueries[db.dialect.goose]
 	a, err := queryRow(ctx, db, func(r row) (a Info, err error) {
-		err = r.Scan(&a.Version, &a.Schema, &a.Bytes)
+		err = r.Scan(&a.Version, &a.Bytes)
 		return a, err
-	}, q.query)
+	}, db.dialect.info)
 	if err != nil {
 		return a, fmt.Errorf("read the database's version and size: %w", err)
 	}
-	a.Kind = q.kind
+	a.Kind, a.Schema = db.dialect.kind, schemaNumber // Open accepts no other
 	return a, nil
 }
 

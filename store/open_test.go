@@ -76,13 +76,6 @@ func TestOpenRefuses(t *testing.T) {
 		prepare func(t *testing.T, path string)
 		want    error
 	}{
-		"a newer schema": {func(t *testing.T, path string) {
-			db, err := store.Open(t.Context(), path)
-			require.NoError(t, err)
-			require.NoError(t, db.Close())
-			_, err = openRaw(t, path).Exec(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (999, 1)`)
-			require.NoError(t, err)
-		}, store.ErrSchemaTooNew},
 		"not a database": {func(t *testing.T, path string) {
 			text := make([]byte, 8192)
 			copy(text, "this is a text and not a database, and it is long enough to be checked")

@@ -15,7 +15,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
-	"github.com/pressly/goose/v3"
 )
 
 // How PostgreSQL is used.
@@ -38,7 +37,10 @@ const (
 )
 
 var postgresDialect = dialect{
-	goose: goose.DialectPostgres, types: sqlTypes{Key: `TEXT COLLATE "C"`, Int: "BIGINT", Blob: "BYTEA"},
+	kind: "PostgreSQL", types: sqlTypes{Key: `TEXT COLLATE "C"`, Int: "BIGINT", Blob: "BYTEA", Real: "DOUBLE PRECISION"},
+	hasTables:         `SELECT EXISTS (SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = 'meta')`,
+	info:              `SELECT current_setting('server_version'), pg_database_size(current_database())`,
+	replace:           "name another schema with search_path in the store's URL",
 	snapshotIsolation: sql.LevelRepeatableRead, readTimeout: txTimeout,
 	clockQuery: `SELECT (extract(epoch FROM clock_timestamp()) * 1000000000)::bigint`,
 }
@@ -68,7 +70,7 @@ func (db *DB) openPostgres(ctx context.Context, dsn string) error {
 	if err != nil {
 		return err
 	}
-	if err := migratePostgres(ctx, config.ConnConfig, schema, db.dialect); err != nil {
+	if err := preparePostgres(ctx, config.ConnConfig, schema, db.dialect); err != nil {
 		return err
 	}
 	read, err := db.connect(ctx, config, readOnly)
@@ -238,17 +240,11 @@ func checkPostgres(ctx context.Context, pool *pgxpool.Pool) (schemaRef, error) {
 	return p, nil
 }
 
-// migratePostgres migrates the schema, one server at a time.
-func migratePostgres(ctx context.Context, config *pgx.ConnConfig, p schemaRef, d dialect) error {
-	conn, err := pgx.ConnectConfig(ctx, config)
-	if err != nil {
-		return err
-	}
-	// Closing the connection releases the lock.
-	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing can be lost any more
-	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, p.key("migrate", "")); err != nil {
-		return fmt.Errorf("wait for another server's migration: %w", err)
-	}
+// lockSchema has servers create the tables one at a time. The last one has to see
+// what the first one did, whatever the database's default isolation is.
+const lockSchema = `SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SELECT pg_advisory_xact_lock(%d)`
+
+func preparePostgres(ctx context.Context, config *pgx.ConnConfig, p schemaRef, d dialect) error {
 	db := stdlib.OpenDB(*config)
-	return errors.Join(migrate(ctx, db, d), db.Close())
+	return errors.Join(prepareSchema(ctx, db, d, fmt.Sprintf(lockSchema, p.key("schema", ""))), db.Close())
 }

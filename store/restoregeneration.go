@@ -15,9 +15,6 @@ func keepGeneration(ctx context.Context, replaced, fresh string) error {
 	if err != nil || n == 0 {
 		return nil //nolint:nilerr // a damaged database is a common reason to restore a copy
 	}
-	if _, err := generationIn(ctx, fresh); err != nil {
-		return nil //nolint:nilerr // it has no table of generations
-	}
 	db, err := sql.Open("sqlite", uri(fresh, []string{"mode=rw"}))
 	if err != nil {
 		return err

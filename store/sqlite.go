@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pressly/goose/v3"
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
@@ -27,7 +26,10 @@ const (
 )
 
 var sqliteDialect = dialect{
-	goose: goose.DialectSQLite3, types: sqlTypes{Key: "TEXT", Int: "INTEGER", Blob: "BLOB", SQLite: true},
+	kind: "SQLite", types: sqlTypes{Key: "TEXT", Int: "INTEGER", Blob: "BLOB", Real: "REAL", SQLite: true},
+	hasTables:    `SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'meta')`,
+	info:         `SELECT sqlite_version(), (SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size())`,
+	replace:      "move the file and its side files away",
 	singleServer: true,
 }
 
@@ -58,7 +60,7 @@ func (db *DB) openSQLite(ctx context.Context, path string) error {
 	if err := checkVersion(ctx, write); err != nil {
 		return err
 	}
-	if err := migrate(ctx, write, db.dialect); err != nil {
+	if err := prepareSchema(ctx, write, db.dialect, ""); err != nil {
 		return err
 	}
 	if db.read, err = sql.Open("sqlite", uri(path, readerSettings)); err != nil {

@@ -15,8 +15,8 @@ import (
 // However many waits begin and end while one is open: after its end, a request that
 // began or joined it returns it.
 func TestLongWaitIsKept(t *testing.T) {
-	for name, c := range migrated {
-		t.Run(name, func(t *testing.T) {
+	for _, c := range databases {
+		t.Run(c.name, func(t *testing.T) {
 			db, err := Open(t.Context(), c.dsn(t))
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, db.Close()) })

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -54,6 +55,42 @@ func TestRestoreInvalidatesRecords(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, c.State, id)
 	}
+}
+
+// Every command that opens a database refuses one of another version, with what to do,
+// and leaves it unchanged. A copy of it can still be made.
+func TestDatabaseOfAnotherVersion(t *testing.T) {
+	data, dir := t.TempDir(), t.TempDir()
+	path, older := filepath.Join(data, "hostler.db"), filepath.Join(dir, "older.db")
+	db, err := store.Open(t.Context(), path)
+	require.NoError(t, err)
+	require.NoError(t, db.SetMeta(t.Context(), "schema", "1"))
+	require.NoError(t, db.Close())
+	code, _, errOut := hostler(t, "", "backup", older, "--data", data)
+	require.Equal(t, exitOK, code, errOut)
+	other := t.TempDir()
+	for _, args := range [][]string{
+		{"serve", "--runtime", "process", "--listen", "127.0.0.1:0", "--data", data},
+		{"key", "bootstrap", "--data", data},
+		{"restore", "--data", data},
+		{"restore", older, "--data", other},
+	} {
+		code, _, errOut := hostler(t, "", args...)
+		require.Equal(t, exitFailure, code, errOut)
+		require.Contains(t, errOut, "the database is of another version of Hostler: it has schema 1, this program needs schema", args)
+		require.Contains(t, errOut, "start the version that created it, or move the file and its side files away", args)
+	}
+	left, err := os.ReadDir(other)
+	require.NoError(t, err)
+	require.Len(t, left, 1, "the lock")
+	again := filepath.Join(dir, "again.db")
+	code, _, errOut = hostler(t, "", "backup", again, "--data", data)
+	require.Equal(t, exitOK, code, errOut)
+	want, err := os.ReadFile(older)
+	require.NoError(t, err)
+	got, err := os.ReadFile(again)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
 }
 
 // prepareClaim adds a workload with a claimed container and one that is being

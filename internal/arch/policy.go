@@ -125,7 +125,6 @@ var importOwners = []owner{
 	{"database/sql", []string{"store/..."}, "package store is the only one that knows SQL"},
 	{"modernc.org/sqlite", []string{"store/..."}, "package store is the only one that knows SQL"},
 	{"github.com/jackc/pgx", []string{"store/..."}, "package store is the only one that knows SQL"},
-	{"github.com/pressly/goose", []string{"store/..."}, "package store is the only one that knows SQL"},
 	{"gocloud.dev", []string{"snapshot", "snapshot/cloud"}, "only package snapshot/cloud talks to object storage"},
 	{"cloud.google.com/go", []string{"snapshot", "snapshot/cloud"}, "only package snapshot/cloud talks to object storage"},
 	{"google.golang.org/api", []string{"snapshot", "snapshot/cloud"}, "only package snapshot/cloud talks to object storage"},

@@ -116,7 +116,7 @@ spec:
       {{- end }}
       ports:
         - { name: api, containerPort: 8700 }
-      # Migrating an older database takes time.
+      # Resuming the work of a killed server takes time.
       startupProbe: { httpGet: { path: /healthz, port: api{{ $probe }} }, periodSeconds: 2, timeoutSeconds: 5, failureThreshold: 150 }
       # A slow server must not be killed: its unfinished work would be undone.
       livenessProbe: { httpGet: { path: /healthz, port: api{{ $probe }} }, periodSeconds: 10, timeoutSeconds: 10, failureThreshold: 6 }
