@@ -85,7 +85,7 @@ type API struct {
 	o          Options
 	mux        *http.ServeMux
 	huma       huma.API
-	document   []byte // of OpenAPI
+	document   func() []byte // of OpenAPI
 	handler    http.Handler
 	patterns   []string          // of the mux
 	rules      map[string]rule   // by pattern
@@ -126,6 +126,7 @@ func New(o Options) *API {
 	a.huma.UseMiddleware(a.refuseRepeated)
 	a.routes()
 	a.describe()
+	a.document = sync.OnceValue(a.encodeDocument)
 	a.handler = a.middleware(a.mux)
 	return a
 }

@@ -155,11 +155,16 @@ func (a *API) describe() {
 		}
 	}
 	describeInfo(doc)
-	document, err := json.Marshal(doc)
+}
+
+// encodeDocument returns the document as it is served. It is called once, when a
+// client asks for the document.
+func (a *API) encodeDocument() []byte {
+	document, err := json.Marshal(a.huma.OpenAPI())
 	if err != nil {
 		panic(fmt.Sprintf("api: encode the OpenAPI document: %v", err))
 	}
-	a.document = finishSchemas(document)
+	return finishSchemas(document)
 }
 
 func describeMore(o *huma.Operation) {
@@ -212,5 +217,5 @@ func (a *API) describeBodies(doc *huma.OpenAPI) {
 
 func (a *API) openapi(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	w.Write(a.document) //nolint:errcheck // the client has disconnected
+	w.Write(a.document()) //nolint:errcheck // the client has disconnected
 }

@@ -49,7 +49,7 @@ type documented struct {
 
 func readDocument(t *testing.T) (doc documented, text string) {
 	t.Helper()
-	text = string(New(Options{Metrics: New(Options{})}).document)
+	text = string(New(Options{Metrics: New(Options{})}).document())
 	require.NoError(t, json.Unmarshal([]byte(text), &doc))
 	return doc, text
 }

@@ -24,7 +24,7 @@ func TestDocumentListsRoutes(t *testing.T) {
 			Responses map[string]json.RawMessage
 		}
 	}
-	require.NoError(t, json.Unmarshal(a.document, &doc))
+	require.NoError(t, json.Unmarshal(a.document(), &doc))
 	var listed []string
 	for path, ops := range doc.Paths {
 		for method, o := range ops {
@@ -36,7 +36,7 @@ func TestDocumentListsRoutes(t *testing.T) {
 	sort.Strings(listed)
 	served := slices.Sorted(slices.Values(a.patterns))
 	require.Equal(t, served, listed)
-	require.False(t, bytes.Contains(a.document, []byte("ErrorModel")))
+	require.False(t, bytes.Contains(a.document(), []byte("ErrorModel")))
 }
 
 // Every code has a status, and every status is an error's.
