@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -47,10 +48,23 @@ type backend interface {
 	leftovers(t testing.TB, s *server) []string
 }
 
-// forEachBackend runs a test on each backend, in parallel with others.
+// forEachBackend runs a test of what a backend could do differently on each of
+// them, in parallel with others.
 func forEachBackend(t *testing.T, test func(t *testing.T, rt backend)) {
 	t.Helper()
 	forBackends(t, []backend{dockerBackend{}, processBackend{}, kubernetesBackend{}}, test)
+}
+
+// forAnyBackend runs a test whose subject is in the server on the process
+// backend, and on those that have what that one lacks. Each run repeats a part of
+// these tests on every backend, and a full one all.
+func forAnyBackend(t *testing.T, test func(t *testing.T, rt backend), more ...backend) {
+	t.Helper()
+	if testenv.Selects(10, t.Name()) {
+		forEachBackend(t, test)
+		return
+	}
+	forBackends(t, append(more, processBackend{}), test)
 }
 
 // forEachEngine runs a test on each backend whose engine can be unavailable.
@@ -64,9 +78,23 @@ func forBackends(t *testing.T, all []backend, test func(t *testing.T, rt backend
 	for _, rt := range all {
 		t.Run(rt.name(), func(t *testing.T) {
 			t.Parallel()
+			leaveToSecondPass(t)
 			requireBackend(t, rt)
 			test(t, rt)
 		})
+	}
+}
+
+// smokeTests also run in the first pass, on the process backend.
+var smokeTests = []string{"TestLifecycleByCommandLine", "TestCommands", "TestStateFollowsTenant"}
+
+// leaveToSecondPass skips a test of the programs in the first pass. Most wait for
+// other processes most of their time.
+func leaveToSecondPass(t testing.TB) {
+	t.Helper()
+	name, _, _ := strings.Cut(t.Name(), "/")
+	if !slices.Contains(smokeTests, name) {
+		testenv.InSecondPass(t, "it starts programs")
 	}
 }
 

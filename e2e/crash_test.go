@@ -16,11 +16,13 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// hangingHook is a hook that is still running when its server is killed.
-const hangingHook = "[{ name: hang, command: [BOX, ignore-term, MARKER], timeout: 40s }]"
-
-// pausingHook is a hook that succeeds, before or after the next server starts.
-const pausingHook = "[{ name: pause, command: [BOX, pause, '30000', MARKER], timeout: 90s }, { name: then, command: [APP, append, /state/log, then] }]"
+// The hooks of scenarios. The first one is still running when its server is
+// killed, and succeeds once letGo is called. The second one decides.
+const (
+	waitingHook  = "{ name: wait, command: [APP, await, /state/go, MARKER], timeout: 10m }"
+	failingHooks = "[" + waitingHook + ", { name: then, command: [APP, fail] }]"
+	passingHooks = "[" + waitingHook + ", { name: then, command: [APP, append, /state/log, then] }]"
+)
 
 // countingHooks record in the container how often they ran, independently of the
 // server's records.
@@ -40,6 +42,7 @@ type crashScenario struct {
 	container   string
 	claim       string
 	incarnation string // the container's incarnation
+	isLetGo     bool
 }
 
 // crashScenarios returns, by workload, how to reach the state, and the check after
@@ -52,18 +55,18 @@ func crashScenarios() map[string]struct {
 		file          string
 		before, after func(c *crashScenario)
 	}
-	hangs := func(point string) string {
-		return "pool: { min_idle: 1, max_size: 1, reuse: wipe }\nhooks: { " + point + ": " + hangingHook + " }\n"
+	fails := func(point string) string {
+		return "pool: { min_idle: 1, max_size: 1, reuse: wipe }\nhooks: { " + point + ": " + failingHooks + " }\n"
 	}
-	ends := func(point string) string { return strings.ReplaceAll(hangs(point), hangingHook, pausingHook) }
+	passes := func(point string) string { return strings.ReplaceAll(fails(point), failingHooks, passingHooks) }
 	return map[string]scenario{
 		"idle":       {countingHooks, (*crashScenario).prepareIdle, (*crashScenario).requireIdle},
 		"held":       {countingHooks, (*crashScenario).prepareClaimed, (*crashScenario).requireClaimed},
-		"in-create":  {hangs("post_create"), (*crashScenario).prepareCreating, (*crashScenario).requireCreateAborted},
-		"in-claim":   {hangs("post_claim"), (*crashScenario).prepareClaiming, (*crashScenario).requireClaimFailed},
-		"in-claim-2": {ends("post_claim"), (*crashScenario).prepareClaiming, (*crashScenario).requireClaimResumed},
-		"in-release": {hangs("pre_release"), (*crashScenario).prepareReleasing, (*crashScenario).requireReleased},
-		"in-destroy": {hangs("pre_destroy"), (*crashScenario).prepareDestroying, (*crashScenario).requireDestroyResumed},
+		"in-create":  {passes("post_create"), (*crashScenario).prepareCreating, (*crashScenario).requireCreateAborted},
+		"in-claim":   {fails("post_claim"), (*crashScenario).prepareClaiming, (*crashScenario).requireClaimFailed},
+		"in-claim-2": {passes("post_claim"), (*crashScenario).prepareClaiming, (*crashScenario).requireClaimResumed},
+		"in-release": {fails("pre_release"), (*crashScenario).prepareReleasing, (*crashScenario).requireReleased},
+		"in-destroy": {fails("pre_destroy"), (*crashScenario).prepareDestroying, (*crashScenario).requireDestroyResumed},
 	}
 }
 
@@ -73,14 +76,16 @@ func crashScenarios() map[string]struct {
 // the containers of other installations.
 func TestKilledInEveryState(t *testing.T) {
 	t.Parallel()
-	forEachBackend(t, func(t *testing.T, rt backend) {
+	forAnyBackend(t, func(t *testing.T, rt backend) {
 		s := serve(t, rt)
 		foreign := makeForeign(t, s)
 		all, ended := prepareScenarios(t, s, slices.Sorted(maps.Keys(crashScenarios()))...)
 		s.kill()
 		ended()
 		orphan := makeOrphan(t, s)
+		all["in-claim-2"].letGo() // its hook has ended when the next server starts
 		s.start()
+		letGo(all)
 		for id, scenario := range crashScenarios() {
 			scenario.after(all[id])
 			s.deleteWorkload(id)
@@ -93,28 +98,14 @@ func TestKilledInEveryState(t *testing.T) {
 }
 
 // prepareScenarios brings workloads of a server into the states of the scenarios.
-// It creates containers before it starts any hook, because the hooks have
-// timeouts and creating may take long. ended waits for the calls of the scenarios.
+// ended waits for the calls of the scenarios.
 func prepareScenarios(t *testing.T, s *server, ids ...string) (all map[string]*crashScenario, ended func()) {
 	t.Helper()
-	const creating = "in-create" // its hook runs as soon as it is applied
-	apply := func(id string) {
+	all = map[string]*crashScenario{}
+	for _, id := range ids {
 		c := &crashScenario{s: s, id: id, marker: id + "-" + uuid.NewString()[:8]}
 		all[id] = c
 		s.apply(id, withMarker(crashScenarios()[id].file, c.marker))
-	}
-	all = map[string]*crashScenario{}
-	for _, id := range ids {
-		if id != creating {
-			apply(id)
-		}
-	}
-	for id := range all {
-		s.awaitEvent(eventsOf(id, client.EventContainerCreated), 1)
-	}
-	if slices.Contains(ids, creating) {
-		apply(creating)
-		s.awaitEvent(eventsOf(creating, client.EventHookStarted), 1)
 	}
 	var running errgroup.Group
 	for id, c := range all {
@@ -124,6 +115,25 @@ func prepareScenarios(t *testing.T, s *server, ids ...string) (all map[string]*c
 		c.awaitReady()
 	}
 	return all, func() { require.NoError(t, running.Wait()) }
+}
+
+// letGo ends the hook that runs in the container of each scenario.
+func letGo(all map[string]*crashScenario) {
+	for _, c := range all {
+		c.letGo()
+	}
+}
+
+func (c *crashScenario) letGo() {
+	if strings.HasPrefix(c.id, "in-") && c.id != "in-create" && !c.isLetGo {
+		c.isLetGo = true
+		c.s.letGo(c.container)
+	}
+}
+
+func (s *server) letGo(container string) {
+	s.t.Helper()
+	tenantSession{s, client.Claim{Container: container}}.mustRun("append", "/state/go", "x")
 }
 
 // withMarker puts the marker of a test's processes into a workload file.
@@ -203,12 +213,14 @@ func (c *crashScenario) requireSameContainer(got client.Claim) {
 	require.Equal(t, "madeclaimed", outputsByHook(c.s.runsOf(client.RunFilter{Claim: got.ID}))["show"])
 }
 
-// requireOneRun checks that the only hook of the container has started once, and
-// ended in this state.
-func (c *crashScenario) requireOneRun(state client.RunState) {
-	runs := c.s.runsOf(client.RunFilter{Container: c.container})
-	require.Len(c.s.t, runs, 1)
-	require.Equal(c.s.t, state, runs[0].State)
+// requireRuns checks that the hooks of the container have started once each, and
+// ended in these states.
+func (c *crashScenario) requireRuns(states ...client.RunState) {
+	var got []client.RunState
+	for _, r := range c.s.runsOf(client.RunFilter{Container: c.container}) {
+		got = append(got, r.State)
+	}
+	require.Equal(c.s.t, states, got)
 }
 
 // awaitGone waits until the container is destroyed.
@@ -221,18 +233,21 @@ func (c *crashScenario) awaitGone() {
 // requireCreateAborted checks a container that was being created.
 func (c *crashScenario) requireCreateAborted() {
 	c.awaitGone()
-	c.requireOneRun(client.RunUnknown)
+	c.requireRuns(client.RunUnknown)
+	c.s.letGo(c.s.awaitEvent(eventsOf(c.id, client.EventHookStarted), 2).Container) // its replacement
 }
 
-// requireDestroyResumed checks that the last hook of a container was resumed.
+// requireDestroyResumed checks that the last hooks of a container were resumed.
 func (c *crashScenario) requireDestroyResumed() {
 	c.awaitGone()
-	c.requireOneRun(client.RunTimedOut)
+	c.requireRuns(client.RunSucceeded, client.RunFailed)
+	c.s.letGo(c.s.awaitEvent(eventsOf(c.id, client.EventContainerCreated), 2).Container) // its replacement
 }
 
-// requireClaimFailed checks a claim whose hook was resumed and timed out.
+// requireClaimFailed checks a claim whose hooks were resumed and failed.
 func (c *crashScenario) requireClaimFailed() {
-	c.requireDestroyResumed()
+	c.awaitGone()
+	c.requireRuns(client.RunSucceeded, client.RunFailed)
 	failed := c.s.awaitEvent(eventsOf(c.id, client.EventClaimFailed), 1)
 	got, err := c.s.GetClaim(c.s.t.Context(), failed.Claim)
 	require.NoError(c.s.t, err)
@@ -249,11 +264,7 @@ func (c *crashScenario) requireClaimResumed() {
 	require.Equal(t, client.ClaimActive, got.State)
 	require.Equal(t, c.container, got.Container)
 	require.Equal(t, c.incarnation, c.s.rt.incarnation(t, c.s, got.Container))
-	runs := c.s.runsOf(client.RunFilter{Claim: got.ID})
-	require.Len(t, runs, 2)
-	for _, r := range runs {
-		require.Equal(t, client.RunSucceeded, r.State, r.Hook)
-	}
+	c.requireRuns(client.RunSucceeded, client.RunSucceeded)
 	require.Len(t, got.Hooks, 2)
 	_, err = c.s.Release(t.Context(), got.ID, false)
 	require.NoError(t, err)
@@ -262,14 +273,14 @@ func (c *crashScenario) requireClaimResumed() {
 func (c *crashScenario) requireReleased() {
 	t := c.s.t
 	c.s.awaitEvent(eventsOf(c.id, client.EventClaimReleased), 1)
-	c.requireOneRun(client.RunTimedOut)
+	c.requireRuns(client.RunSucceeded, client.RunFailed)
 	got, err := c.s.GetClaim(t.Context(), c.claim)
 	require.NoError(t, err)
 	require.Equal(t, client.ClaimReleased, got.State)
 	require.NotEmpty(t, got.Warnings)
 	container, err := c.s.Container(t.Context(), c.container)
 	require.NoError(t, err)
-	require.Equal(t, client.ContainerIdle, container.State, "the hook has ended, and the container is reusable")
+	require.Equal(t, client.ContainerIdle, container.State, "the hooks have ended, and the container is reusable")
 }
 
 // makeOrphan creates a container with the installation's label that is not in
@@ -334,7 +345,7 @@ func TestStopDuringHook(t *testing.T) {
 // A server that gets SIGTERM exits with 0 and keeps containers and claims.
 func TestGracefulStop(t *testing.T) {
 	t.Parallel()
-	forEachBackend(t, func(t *testing.T, rt backend) {
+	forAnyBackend(t, func(t *testing.T, rt backend) {
 		s := serve(t, rt)
 		s.apply("kept", countingHooks)
 		got, _, err := s.Claim(t.Context(), "kept", "ada", waitTimeout)

@@ -32,7 +32,7 @@ hooks:
 // is killed.
 func TestDeliveries(t *testing.T) {
 	t.Parallel()
-	forEachBackend(t, func(t *testing.T, rt backend) {
+	forAnyBackend(t, func(t *testing.T, rt backend) {
 		r := newReceiver(t)
 		s := serve(t, rt, "--hooks-allow", "127.0.0.1")
 		s.apply("delivered", strings.ReplaceAll(deliveredWorkload, "URL", r.URL))
@@ -168,7 +168,7 @@ hooks:
 // events and runs, its database, and the responses of its API.
 func TestSecretsAreNowhere(t *testing.T) {
 	t.Parallel()
-	forEachBackend(t, func(t *testing.T, rt backend) {
+	forAnyBackend(t, func(t *testing.T, rt backend) {
 		r := newReceiver(t)
 		s := install(t, rt, "--hooks-allow", "127.0.0.1", "--log-level", "debug")
 		var canaries []string

@@ -56,7 +56,7 @@ func TestExamples(t *testing.T) {
 	files, err := filepath.Glob(examplesDir + "/*.yaml")
 	require.NoError(t, err)
 	require.Len(t, files, len(exampleTests), "each file has a test")
-	forEachBackend(t, func(t *testing.T, rt backend) {
+	forAnyBackend(t, func(t *testing.T, rt backend) {
 		for id, test := range exampleTests {
 			if rt.name() == "process" && !test.anywhere {
 				continue
@@ -71,7 +71,7 @@ func TestExamples(t *testing.T) {
 				e.requireEnds()
 			})
 		}
-	})
+	}, dockerBackend{})
 }
 
 // serveExample starts a server that has the secrets of the examples.

@@ -63,7 +63,7 @@ func serveFiles(t *testing.T, rt backend) tenantSession {
 // of the container's user, and until its release.
 func TestFiles(t *testing.T) {
 	t.Parallel()
-	forEachBackend(t, func(t *testing.T, rt backend) {
+	forAnyBackend(t, func(t *testing.T, rt backend) {
 		g := serveFiles(t, rt)
 		s, ctx := g.s, t.Context()
 		const size = 20 << 20
@@ -110,7 +110,7 @@ func TestFiles(t *testing.T) {
 		require.NotContains(t, s.log.String(), "swordfish")
 		s.deleteWorkload("files")
 		s.requireNothingLeft()
-	})
+	}, dockerBackend{})
 }
 
 // requireReleaseEndsUpload releases the claim while an upload waits for its client.

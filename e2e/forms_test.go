@@ -45,7 +45,7 @@ lifecycle_hooks:
 // that does not comes after the event, and a name that nothing supplies is empty.
 func TestListedForm(t *testing.T) {
 	t.Parallel()
-	forEachBackend(t, func(t *testing.T, rt backend) {
+	forAnyBackend(t, func(t *testing.T, rt backend) {
 		r := newServices(t)
 		s := install(t, rt, "--hooks-allow", "127.0.0.1")
 		s.env = append(s.env, "HOSTLER_SECRET_HOOK_TOKEN=hook-token-1")
@@ -80,7 +80,7 @@ func TestListedForm(t *testing.T) {
 // is a warning, and an event is a record of the log.
 func TestTextAndNamesForms(t *testing.T) {
 	t.Parallel()
-	forEachBackend(t, func(t *testing.T, rt backend) {
+	forAnyBackend(t, func(t *testing.T, rt backend) {
 		s := serve(t, rt)
 		s.apply("forms", `
 pool: { min_idle: 0, max_size: 1 }

@@ -12,7 +12,7 @@ import (
 // What a hook has printed is shown while it runs, and followed until it has ended.
 func TestOutputOfRunningHook(t *testing.T) {
 	t.Parallel()
-	forEachBackend(t, func(t *testing.T, rt backend) {
+	forAnyBackend(t, func(t *testing.T, rt backend) {
 		s := serve(t, rt)
 		s.apply("talks", `
 pool: { min_idle: 0, max_size: 1 }

@@ -57,7 +57,7 @@ func (g tenantSession) requireIdentity(out string) {
 // such as a hook, may not: its release would wait for it.
 func TestRequestsFromInside(t *testing.T) {
 	t.Parallel()
-	forEachBackend(t, func(t *testing.T, rt backend) {
+	forAnyBackend(t, func(t *testing.T, rt backend) {
 		s := serve(t, rt)
 		s.applyAsker("asking")
 		g := s.claimAs("asking", "ada")

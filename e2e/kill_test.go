@@ -44,7 +44,7 @@ func crashEvents() []client.EventFilter {
 // starts no hook again, and leaves nothing behind.
 func TestKilledAtEveryEvent(t *testing.T) {
 	t.Parallel()
-	forEachBackend(t, func(t *testing.T, rt backend) {
+	forAnyBackend(t, func(t *testing.T, rt backend) {
 		s := serve(t, rt)
 		for i, moment := range crashEvents() {
 			id := fmt.Sprintf("round-%d", i)

@@ -8,8 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	goruntime "runtime"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -39,16 +37,16 @@ func cleanUpAtEnd(call func(context.Context) error) {
 	cleanups.calls = append(cleanups.calls, call)
 }
 
-// parallelPerCPU is how many tests run at once for each processor, unless -parallel says
-// it: they wait for other processes much of their time.
-const parallelPerCPU = 1.5
+// parallel is how many tests run at once, unless -parallel says it: they wait for
+// other processes and for timeouts most of their time.
+const parallel = "6"
 
 func TestMain(m *testing.M) {
 	flag.Parse()
 	chosen := false
 	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
 	if !chosen {
-		if err := flag.Set("test.parallel", strconv.Itoa(int(parallelPerCPU*float64(goruntime.GOMAXPROCS(0))))); err != nil {
+		if err := flag.Set("test.parallel", parallel); err != nil {
 			panic(err)
 		}
 	}
@@ -91,6 +89,7 @@ var builtPrograms = sync.OnceValues(func() (string, error) {
 // program returns the path of a program that was built for the tests.
 func program(t testing.TB, name string) string {
 	t.Helper()
+	leaveToSecondPass(t)
 	dir, err := builtPrograms()
 	require.NoError(t, err)
 	return filepath.Join(dir, name)

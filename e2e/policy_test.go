@@ -46,7 +46,7 @@ func pointScenarios() map[client.Point]func(s *server, id string, p policy) {
 // ends once, and nothing is left behind.
 func TestErrorPolicies(t *testing.T) {
 	t.Parallel()
-	forEachBackend(t, func(t *testing.T, rt backend) {
+	forAnyBackend(t, func(t *testing.T, rt backend) {
 		s := serve(t, rt)
 		t.Run("at", func(t *testing.T) {
 			for point, end := range pointScenarios() {
@@ -171,7 +171,7 @@ func (s *server) checkDestroyFailure(id string, _ policy) {
 // the timeout, and no process of it is left.
 func TestHookTimeout(t *testing.T) {
 	t.Parallel()
-	forEachBackend(t, func(t *testing.T, rt backend) {
+	forAnyBackend(t, func(t *testing.T, rt backend) {
 		s := serve(t, rt)
 		marker := "slow-" + uuid.NewString()[:8]
 		s.apply("slow", withMarker("pool: { min_idle: 0, max_size: 1 }\n"+

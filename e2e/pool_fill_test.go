@@ -16,7 +16,7 @@ import (
 // fixed workload file takes effect at once.
 func TestFailingPostCreateBacksOff(t *testing.T) {
 	t.Parallel()
-	forEachBackend(t, func(t *testing.T, rt backend) {
+	forAnyBackend(t, func(t *testing.T, rt backend) {
 		s := serve(t, rt)
 		failing := "pool: { min_idle: 2, max_size: 4 }\nhooks: { post_create: [{ name: warm, command: [BOX, %s] }] }\n"
 		s.apply("broken", fmt.Sprintf(failing, "nonsense"))
@@ -53,7 +53,7 @@ func TestFailingPostCreateBacksOff(t *testing.T) {
 // are applied, and an invalid or removed file does not change its workload.
 func TestWorkloadDirectory(t *testing.T) {
 	t.Parallel()
-	forEachBackend(t, func(t *testing.T, rt backend) {
+	forAnyBackend(t, func(t *testing.T, rt backend) {
 		dir := t.TempDir()
 		write := func(name, rest string) {
 			// The file is renamed into place, as editors and configuration management

@@ -31,7 +31,7 @@ hooks:
 // between, and is limited. Its last activity comes with the end of the session.
 func TestPublishedEvents(t *testing.T) {
 	t.Parallel()
-	forEachBackend(t, func(t *testing.T, rt backend) {
+	forAnyBackend(t, func(t *testing.T, rt backend) {
 		r := newReceiver(t)
 		s := serve(t, rt, "--hooks-allow", "127.0.0.1")
 		s.apply("published", strings.ReplaceAll(publishedWorkload, "URL", r.URL))

@@ -119,6 +119,7 @@ func (f *fleet) claimAndReleaseOnAll(ctx context.Context, tenant string, i int) 
 // requireScenarios checks the scenarios on the server that has taken over.
 func requireScenarios(t *testing.T, successor *server, all map[string]*crashScenario) {
 	t.Helper()
+	letGo(all)
 	for id, c := range all {
 		c.s = successor
 		crashScenarios()[id].after(c)
@@ -166,6 +167,7 @@ func TestStalledReplicaIsFenced(t *testing.T) {
 	all, end := prepareScenarios(t, stalled, "held", "in-claim-2", "in-release")
 	stalled.signal(syscall.SIGSTOP)
 	others[0].log.await(t, "that it leads", isLeaderLine)
+	letGo(all)
 	others[0].awaitEvent(eventsOf("in-claim-2", client.EventClaimActivated), 1)
 	others[0].awaitEvent(eventsOf("in-release", client.EventClaimReleased), 1)
 	stalled.signal(syscall.SIGCONT)
@@ -192,6 +194,7 @@ func TestPartitionedReplicaIsFenced(t *testing.T) {
 	all, end := prepareScenarios(t, partitioned, "held", "in-claim-2", "in-release")
 	proxy.cut()
 	other.log.await(t, "that it leads", isLeaderLine)
+	letGo(all)
 	other.awaitEvent(eventsOf("in-claim-2", client.EventClaimActivated), 1)
 	other.awaitEvent(eventsOf("in-release", client.EventClaimReleased), 1)
 	proxy.restore(t)

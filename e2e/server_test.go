@@ -44,6 +44,7 @@ type server struct {
 // chooses its identity, to recognize what it creates on the engine.
 func install(t *testing.T, rt backend, args ...string) *server {
 	t.Helper()
+	leaveToSecondPass(t)
 	// The path is short because the process runtime has sockets below it.
 	data, err := os.MkdirTemp("", "e2e-")
 	require.NoError(t, err)

@@ -100,7 +100,7 @@ func TestStateFollowsTenant(t *testing.T) {
 // reason is reported. When uploads work again, the server retries by itself.
 func TestFailedUploadRetainsContainer(t *testing.T) {
 	t.Parallel()
-	forEachBackend(t, func(t *testing.T, rt backend) {
+	forAnyBackend(t, func(t *testing.T, rt backend) {
 		s := serve(t, rt)
 		s.apply("kept", statefulWorkload)
 		ada, bob := s.claimAs("kept", "ada"), s.claimAs("kept", "bob")
@@ -152,7 +152,7 @@ const largeMiB = "96"
 // the tenant's next container has the whole state.
 func TestKilledDuringTransfer(t *testing.T) {
 	t.Parallel()
-	forEachBackend(t, func(t *testing.T, rt backend) {
+	forAnyBackend(t, func(t *testing.T, rt backend) {
 		path, err := crashingServer()
 		require.NoError(t, err)
 		s := install(t, rt)

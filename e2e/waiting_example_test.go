@@ -85,7 +85,7 @@ func (g tenantSession) runAt(p client.Point) client.Run {
 // are published, and a script decides what becomes of a wait without a signal.
 func TestWaitingExample(t *testing.T) {
 	t.Parallel()
-	forEachBackend(t, func(t *testing.T, rt backend) {
+	forAnyBackend(t, func(t *testing.T, rt backend) {
 		source, err := os.ReadFile(filepath.Join(waitingDir, "workload.yaml"))
 		require.NoError(t, err)
 		text := inWaitingImage(t, rt, string(source))
@@ -167,7 +167,7 @@ hooks:
 // fails or is killed after 5 s holds back no wait.
 func TestTextFormAtWaits(t *testing.T) {
 	t.Parallel()
-	forEachBackend(t, func(t *testing.T, rt backend) {
+	forAnyBackend(t, func(t *testing.T, rt backend) {
 		s := serve(t, rt)
 		_, err := s.Apply(t.Context(), "limited", []byte(inWaitingImage(t, rt, limitedScripts)))
 		require.NoError(t, err)

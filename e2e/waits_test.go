@@ -31,7 +31,7 @@ hooks:
 // escalated, a claim that waits is not idle, and its release ends its waits.
 func TestWaits(t *testing.T) {
 	t.Parallel()
-	forEachBackend(t, func(t *testing.T, rt backend) {
+	forAnyBackend(t, func(t *testing.T, rt backend) {
 		s := serve(t, rt)
 		s.apply("waiting", waitingWorkload)
 		c, _, err := s.Claim(t.Context(), "waiting", "ada", waitTimeout)
@@ -141,7 +141,7 @@ var waitKills = []struct {
 // its wait from the next one, each wait has one end, and no hook runs twice.
 func TestWaitsKilledAtEachStep(t *testing.T) {
 	t.Parallel()
-	forEachBackend(t, func(t *testing.T, rt backend) {
+	forAnyBackend(t, func(t *testing.T, rt backend) {
 		path, err := crashingServer()
 		require.NoError(t, err)
 		s := install(t, rt)
