@@ -58,9 +58,6 @@ type askConn struct {
 // listenAsks opens the socket of requests. A path is that of a container which is
 // a directory: every user may connect.
 func (s *supervisor) listenAsks() error {
-	if shim.Version < shim.RequestsVersion {
-		return nil
-	}
 	path := s.config.AskSocket
 	if path == "" {
 		path = shim.AskSocket

@@ -135,7 +135,7 @@ func (a *asks) servedFor(ask *shim.Ask) *served {
 // is one of the claim: it must be the greatest that this container has.
 func (c *session) handleServe(in *shim.Incoming) error {
 	fence := in.Request.Fence
-	if fence <= shim.NoFence || shim.Version < shim.RequestsVersion {
+	if fence <= shim.NoFence {
 		return errInvalidRequest
 	}
 	err := c.supervisor.admit(fence)

@@ -34,8 +34,9 @@ func TestRuntimeContract(t *testing.T) {
 		},
 		CreatePrevious: func(t *testing.T, spec runtime.Spec) {
 			rt := openRuntime(t, func(o *docker.Options) { o.ShimPath = runtimetest.BuildPreviousShim(t) })
-			tamper(t, needEngine(t), rt, spec, strconv.Itoa(rt.Protocols().Oldest))
+			tamper(t, needEngine(t), rt, spec, strconv.Itoa(runtimetest.PreviousVersion))
 		},
+		Sample: 2,
 	})
 }
 

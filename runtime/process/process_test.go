@@ -74,10 +74,10 @@ func TestRuntimeContract(t *testing.T) {
 			rt, err := New(Options{Dir: dir + "/data", ShimPath: runtimetest.BuildPreviousShim(t), Secret: []byte("secret")})
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, rt.Close()) })
-			require.NoError(t, rt.Create(t.Context(), spec))
 			t.Cleanup(func() { runtimetest.Destroy(t, rt, spec.ID) })
+			require.NoError(t, rt.Create(t.Context(), spec))
 			require.NoError(t, rt.startInit(t.Context(), rt.paths(spec.ID)))
-			tamper(t, rt, spec.ID, strconv.Itoa(rt.Protocols().Oldest))
+			tamper(t, rt, spec.ID, strconv.Itoa(runtimetest.PreviousVersion))
 		},
 		Limitations: runtimetest.Limitations{SingleUser: os.Geteuid() != 0, SharedHost: true, NoOOMCounter: true, NoImageHooks: true},
 	})

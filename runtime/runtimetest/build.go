@@ -17,36 +17,29 @@ import (
 // process, and returns its path.
 func BuildTestprog(t testing.TB) string {
 	t.Helper()
-	return build(t, "github.com/hostler/hostler/runtime/runtimetest/box", "box", "")
+	return build(t, "github.com/hostler/hostler/runtime/runtimetest/box", "box")
 }
 
 // BuildAttacker builds the program that is the tenant of the attacks, once per
 // test process, and returns its path.
 func BuildAttacker(t testing.TB) string {
 	t.Helper()
-	return build(t, "github.com/hostler/hostler/runtime/runtimetest/attacker", "attacker", "")
+	return build(t, "github.com/hostler/hostler/runtime/runtimetest/attacker", "attacker")
 }
 
 // BuildShim builds the shim, once per test process, and returns its path.
 func BuildShim(t testing.TB) string {
 	t.Helper()
-	return build(t, "github.com/hostler/hostler/cmd/hostler-shim", "hostler-shim", "")
-}
-
-// BuildPreviousShim builds the shim of the previous protocol version, once per
-// test process, and returns its path.
-func BuildPreviousShim(t testing.TB) string {
-	t.Helper()
-	return build(t, "github.com/hostler/hostler/cmd/hostler-shim", "hostler-shim-previous", "hostler_previous")
+	return build(t, "github.com/hostler/hostler/cmd/hostler-shim", "hostler-shim")
 }
 
 // built caches the programs that this test process has built.
 var built sync.Map // name → func() (string, error)
 
-func build(t testing.TB, pkg, name, tag string) string {
+func build(t testing.TB, pkg, name string) string {
 	t.Helper()
 	once, _ := built.LoadOrStore(name, sync.OnceValues(func() (string, error) {
-		return goBuild(pkg, name, tag)
+		return goBuild(pkg, name)
 	}))
 	path, err := once.(func() (string, error))()
 	if err != nil {
@@ -56,29 +49,39 @@ func build(t testing.TB, pkg, name, tag string) string {
 }
 
 // goBuild builds into the user's cache, where the next run finds the directory.
-// Two test processes may build concurrently: each writes its own file and renames
-// it. Programs are static, so that they run in an empty image.
-func goBuild(pkg, name, tag string) (string, error) {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		cache = os.TempDir()
-	}
+func goBuild(pkg, name string) (string, error) {
 	root, err := moduleRoot()
 	if err != nil {
 		return "", err
 	}
-	dir, err := buildDir(filepath.Join(cache, "hostler-test"), root)
+	dir, err := buildDir(cacheDir(), root)
 	if err != nil {
 		return "", err
 	}
-	own := filepath.Join(dir, fmt.Sprintf("%s.%d", name, os.Getpid()))
-	c := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-tags="+tag, "-ldflags=-s -w", "-o", own, pkg)
-	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
-	if out, err := c.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w: %s", err, out)
-	}
 	path := filepath.Join(dir, name)
-	return path, os.Rename(own, path)
+	return path, compile(root, pkg, path)
+}
+
+// compile builds a program of the module in a directory. Two test processes may
+// build concurrently: each writes its own file and renames it. Programs are
+// static, so that they run in an empty image.
+func compile(dir, pkg, path string) error {
+	own := fmt.Sprintf("%s.%d", path, os.Getpid())
+	c := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", own, pkg)
+	c.Dir, c.Env = dir, append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	if out, err := c.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return os.Rename(own, path)
+}
+
+// cacheDir returns the directory for the programs of all clones.
+func cacheDir() string {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = os.TempDir()
+	}
+	return filepath.Join(cache, "hostler-test")
 }
 
 // rootFile has the path of the clone that a directory of programs is for.

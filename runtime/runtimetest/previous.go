@@ -1,49 +1,78 @@
 package runtimetest
 
 import (
-	"context"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/hostler/hostler/runtime"
 )
 
-// previousVersionCase tests a container of the previous protocol version, which a
-// server has adopted with its claim: everything works but requests, which are
-// refused. Neither commands that may send them nor the server fail.
-func previousVersionCase(t *testing.T, s *suite) {
-	if isUnsupported(t, s.CreatePrevious == nil, "containers of the previous version") {
+// previousCases tests the containers of an earlier build, which this one's server
+// has adopted: everything works that worked with the server of that build. The
+// cases are some of the other groups, at least one for each operation of the
+// protocol. A case that begins to need a newer program leaves the list.
+func previousCases(t *testing.T, s *suite) {
+	if isUnsupported(t, s.CreatePrevious == nil, "containers of an earlier build") {
 		return
 	}
-	spoken := s.rt.Protocols()
-	spec := s.Spec(t)
-	s.CreatePrevious(t, spec)
+	require.NoError(t, s.rt.Protocols().Check(PreviousVersion), "the server supports the version of previousCommit")
+	BuildPreviousShim(t)
 	adopted := *s
+	adopted.previous = true
 	if s.Reopen != nil {
 		adopted.rt = s.Reopen(t)
 	}
-	c := &container{suite: &adopted, id: spec.ID, testprog: spec.Command[0]}
-	require.Equal(t, spoken.Oldest, c.recordedProtocol(t, c.id))
-	require.NoError(t, c.rt.Start(t.Context(), c.id, 1))
-
-	require.ErrorIs(t, c.rt.ServeRequests(t.Context(), c.id, 1, nil), runtime.ErrUnsupported)
-	for _, args := range [][]string{
-		{"claim"}, {"event", "publish", "agent.x"}, {"activity", "idle"}, {"memory", "put", "k", "--data", "1"}, {"memory", "get", "k"},
-		{"wait", "--type", "consensus", "--timeout", "1m"}, {"release"},
-	} {
-		cmd := runtime.Command{RunID: newMarker(), Args: slices.Concat([]string{c.askPath(t)}, args), Timeout: maxWait}
-		cmd.Fence, cmd.Requests = 1, func(_ context.Context, r runtime.Request, _ func(runtime.Response)) {
-			t.Errorf("request %q was sent", r.Name)
+	t.Run("one container", func(t *testing.T) {
+		t.Parallel()
+		c := adopted.start(t)
+		require.Equal(t, PreviousVersion, c.recordedProtocol(t, c.id))
+		for _, k := range previousInOne {
+			t.Run(k.name, func(t *testing.T) {
+				c.mustExec(t, "mkdir", dirOf(t), "755")
+				k.run(t, c)
+			})
 		}
-		result, err := c.exec(t, cmd)
-		require.NoError(t, err, "%q", args)
-		require.Equal(t, []any{69, ""}, []any{result.ExitCode, result.Stdout.String()}, "%q: %+v", args, result)
-		require.Contains(t, result.Stderr.String(), "an older server has created it", "%q", args)
+	})
+	cases := previousOnEngine
+	if s.Sample <= 1 {
+		cases = slices.Concat(cases, previousOfProgram)
 	}
-	require.Equal(t, "still", strings.TrimSpace(c.mustExec(t, "echo", "still")))
-	require.NoError(t, c.rt.Stop(t.Context(), c.id, 2))
-	require.NoError(t, c.rt.Destroy(t.Context(), c.id))
+	for _, k := range cases {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			k.run(t, &adopted)
+		})
+	}
+}
+
+// onNew runs a case in a new container.
+func onNew(run func(t *testing.T, c *container)) func(t *testing.T, s *suite) {
+	return func(t *testing.T, s *suite) { run(t, s.start(t)) }
+}
+
+// previousInOne are the cases that share a container.
+var previousInOne = []containerCase{
+	{"exit codes", exitCodes}, {"stdin", stdin}, {"environment", environment}, {"workdir", workdir}, {"user", user},
+	{"same RunID", sameRunID}, {"output", outputWhileRunning}, {"timeout", timeout}, {"cancelled", cancelled},
+	{"archives", roundTrip}, {"last change", lastModified},
+	{"list", treeLists}, {"read", treeReads}, {"stamps", stampUnchanged}, {"replace", fillReplaces}, {"stamps of written files", stampWritten},
+	{"file", fileRoundTrip}, {"ranges", fileRanges}, {"lists", fileLists}, {"removal", fileRemoval}, {"file trees", fileTrees},
+}
+
+// previousOnEngine are cases whose containers have an image, mounts and a network of
+// the engine.
+var previousOnEngine = []testCase{
+	{"image hooks", imageHookCases}, {"restart", restartCase}, {"wipe", wipe}, {"port", portEcho},
+	{"requests of commands", requestsOfCommand}, {"command input", onNew(commandInput)},
+}
+
+// previousOfProgram are cases of what only the program does.
+var previousOfProgram = []testCase{
+	{"script", scriptText}, {"limits", limitedMemory}, {"outcome", waitResultCases},
+	{"start twice", startTwice}, {"main exits", mainExits}, {"claim's environment", environmentOfMain},
+	{"stop", stopCase}, {"halt", stopAsks("SIGUSR1", "USR1")}, {"fences", fencingCase}, {"changed", wipeChanged}, {"log", wipeLog},
+	{"requests of the main process", requestsOfMain}, {"requests of a flow", requestsOfFlow},
+	{"half-close", portHalfClose}, {"port fence", portFence},
+	{"signal", onNew(commandSignal)}, {"attach again", onNew(commandAttachAgain)}, {"control", onNew(commandControl)},
+	{"command list", onNew(commandList)}, {"end", onNew(commandEnd)}, {"end all", onNew(commandEndAll)}, {"terminal", onNew(commandTerminalInput)},
 }

@@ -37,16 +37,17 @@ type Harness struct {
 	// has this protocol version; empty for none. It removes the container when
 	// the test ends, by any means. It is nil if the record cannot be changed.
 	Tamper func(t *testing.T, rt runtime.Runtime, spec runtime.Spec, protocol string)
-	// CreatePrevious creates a container of the spec that is not started as a server
-	// of the previous protocol version does, with its program, and removes it when
-	// the test ends. It is nil if none can be created.
+	// CreatePrevious creates a container of the spec with the program that
+	// BuildPreviousShim returns, and with PreviousVersion in the engine's record. It
+	// removes the container when the test ends. It is nil if none can be created.
 	CreatePrevious func(t *testing.T, spec runtime.Spec)
 	// AttackedSpec describes a container of the image that AttackedRootfs returns
 	// for a user, with a network of its own; the group hostile sets the rest. It
 	// is nil if a container isolates nothing.
 	AttackedSpec func(t *testing.T, user int) runtime.Spec
 	// Sample skips attacks that another backend performs: one of that many is
-	// performed. 0 and 1 mean all.
+	// performed. 0 and 1 mean all. Others skip the containers of an earlier build
+	// where the engine has no part.
 	Sample      int
 	Limitations Limitations
 }
@@ -90,6 +91,12 @@ type testCase struct {
 	run  func(t *testing.T, s *suite)
 }
 
+// containerCase is one case of a list that needs one container.
+type containerCase struct {
+	name string
+	run  func(t *testing.T, c *container)
+}
+
 // Run runs every case of the contract against a backend, but for the attacks:
 // RunHostile performs those.
 func Run(t *testing.T, h Harness) {
@@ -119,7 +126,7 @@ func Run(t *testing.T, h Harness) {
 		{"requests", requestCases},
 		{"ports", portCases},
 		{"commands", commandCases},
-		{"previous version", previousVersionCase},
+		{"previous", previousCases},
 		{"reach", shimProtectionCases},
 		{"reopen", reopenCase},
 	}
@@ -131,7 +138,8 @@ func Run(t *testing.T, h Harness) {
 // suite is a backend under test.
 type suite struct {
 	Harness
-	rt runtime.Runtime
+	rt       runtime.Runtime
+	previous bool // whether CreatePrevious creates what is started
 }
 
 // container is a started container under test.
@@ -153,7 +161,11 @@ func (s *suite) start(t *testing.T, change ...func(*runtime.Spec)) *container {
 
 func (s *suite) startSpec(t *testing.T, spec runtime.Spec) *container {
 	t.Helper()
-	s.create(t, spec)
+	if s.previous {
+		s.CreatePrevious(t, spec)
+	} else {
+		s.create(t, spec)
+	}
 	require.NoError(t, s.rt.Start(t.Context(), spec.ID, 1), "Start")
 	return &container{suite: s, id: spec.ID, testprog: spec.Command[0]}
 }

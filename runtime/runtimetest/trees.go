@@ -34,14 +34,8 @@ func treeCases(t *testing.T, s *suite) {
 	}
 }
 
-// treeCase is a case of a container that the others use as well. It has a directory
-// of its own.
-type treeCase struct {
-	name string
-	run  func(t *testing.T, c *container)
-}
-
-// dirOf returns the directory of a case.
+// dirOf returns the directory of a case, in a container that the others use as
+// well.
 func dirOf(t *testing.T) string {
 	name := t.Name()
 	return "trees-" + strings.Trim(name[strings.LastIndex(name, "/")+1:], "_")

@@ -12,7 +12,7 @@ import (
 )
 
 // treeListCases are about what a scan lists.
-var treeListCases = []treeCase{
+var treeListCases = []containerCase{
 	{"list", treeLists},
 	{"long list", treeLongList},
 	{"other files", treeIrregular},

@@ -14,7 +14,7 @@ import (
 )
 
 // treeReadCases are about the content of files.
-var treeReadCases = []treeCase{
+var treeReadCases = []containerCase{
 	{"read", treeReads},
 	{"changed before read", treeChangedBeforeRead},
 	{"changed while read", treeChangedWhileRead},

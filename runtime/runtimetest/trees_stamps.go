@@ -15,7 +15,7 @@ import (
 
 // treeStampCases are about stamps: a file that has the same one has the same
 // content.
-var treeStampCases = []treeCase{
+var treeStampCases = []containerCase{
 	{"unchanged", stampUnchanged},
 	{"changed", stampChanged},
 	{"changed fast", stampChangedFast},

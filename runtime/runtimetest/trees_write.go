@@ -13,7 +13,7 @@ import (
 )
 
 // treeWriteCases are about what a writer does.
-var treeWriteCases = []treeCase{
+var treeWriteCases = []containerCase{
 	{"replace", fillReplaces},
 	{"remove", fillRemoves},
 	{"parents", fillParents},

@@ -13,8 +13,9 @@ import (
 // Handshake contains it, and a program with another version refuses it. A reply
 // with another version comes from a tainted container.
 //
-// A change of the protocol after the first release, such as a request that an
-// older program does not know, increases Version. The server continues to speak
+// A change of the protocol, such as a request that an older program does not
+// know, increases Version. All changes until 0.1.0 are one version, the one after
+// runtimetest.PreviousVersion. The server continues to speak
 // Previous, for containers that are claimed: what differs depends on
 // sessionConn.version, where the server sends or reads it. The program speaks
 // only its own Version. Versions 1 and 2 do not differ. Version 3 adds OpServe and

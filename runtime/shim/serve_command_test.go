@@ -75,7 +75,7 @@ func TestNoHandlerBeginsAfterTheEnd(t *testing.T) {
 // A request for a command announces it to a container that sends requests, and to no
 // other one. So does that for its outcome.
 func TestCommandIsAnnounced(t *testing.T) {
-	for version, announced := range map[int]bool{Version: true, Previous: false} {
+	for version, announced := range map[int]bool{Version: true, RequestsVersion - 1: false} {
 		got := make(chan Request, 10)
 		s := scriptedSession(t, func(p *peer) {
 			p.handshake("a")

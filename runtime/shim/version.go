@@ -5,11 +5,8 @@ import "github.com/hostler/hostler/runtime"
 // Version is the protocol version of this build's program, and of the
 // containers that this build's server creates. Previous is the oldest version
 // that this build's server speaks.
-//
-// The build tag hostler_previous lowers both by one, for the upgrade tests:
-// server and program of the previous version.
 const (
-	Version  = 3 - previousOffset
+	Version  = 3
 	Previous = Version - 1
 )
 

@@ -1,5 +1,0 @@
-//go:build hostler_previous
-
-package shim
-
-const previousOffset = 1
