@@ -53,16 +53,16 @@ func onNew(run func(t *testing.T, c *container)) func(t *testing.T, s *suite) {
 // previousInOne are the cases that share a container.
 var previousInOne = []containerCase{
 	{"exit codes", exitCodes}, {"stdin", stdin}, {"environment", environment}, {"workdir", workdir}, {"user", user},
-	{"same RunID", sameRunID}, {"output", outputWhileRunning}, {"timeout", timeout}, {"cancelled", cancelled},
+	{"parallel", parallelExecs}, {"same RunID", sameRunID}, {"output", outputWhileRunning}, {"timeout", timeout}, {"cancelled", cancelled},
 	{"archives", roundTrip}, {"last change", lastModified},
-	{"list", treeLists}, {"read", treeReads}, {"stamps", stampUnchanged}, {"replace", fillReplaces}, {"stamps of written files", stampWritten},
+	{"list", treeLists}, {"read", treeReads}, {"stamps", stampUnchanged}, {"mapped", stampMapped}, {"replace", fillReplaces}, {"stamps of written files", stampWritten},
 	{"file", fileRoundTrip}, {"ranges", fileRanges}, {"lists", fileLists}, {"removal", fileRemoval}, {"file trees", fileTrees},
 }
 
 // previousOnEngine are cases whose containers have an image, mounts and a network of
 // the engine.
 var previousOnEngine = []testCase{
-	{"image hooks", imageHookCases}, {"restart", restartCase}, {"wipe", wipe}, {"port", portEcho},
+	{"image hooks", imageHookCases}, {"restart", restartCase}, {"halt", stopAsks("SIGUSR1", "USR1")}, {"wipe", wipe}, {"port", portEcho},
 	{"requests of commands", requestsOfCommand}, {"command input", onNew(commandInput)},
 }
 
@@ -70,7 +70,7 @@ var previousOnEngine = []testCase{
 var previousOfProgram = []testCase{
 	{"script", scriptText}, {"limits", limitedMemory}, {"outcome", waitResultCases},
 	{"start twice", startTwice}, {"main exits", mainExits}, {"claim's environment", environmentOfMain},
-	{"stop", stopCase}, {"halt", stopAsks("SIGUSR1", "USR1")}, {"fences", fencingCase}, {"changed", wipeChanged}, {"log", wipeLog},
+	{"stop", stopCase}, {"fences", fencingCase}, {"changed", wipeChanged}, {"log", wipeLog},
 	{"requests of the main process", requestsOfMain}, {"requests of a flow", requestsOfFlow},
 	{"half-close", portHalfClose}, {"port fence", portFence},
 	{"signal", onNew(commandSignal)}, {"attach again", onNew(commandAttachAgain)}, {"control", onNew(commandControl)},
