@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,6 +14,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/internal/testenv"
 )
 
 // waitTimeout is the timeout of every wait. Nothing takes nearly as long, but
@@ -37,19 +38,8 @@ func cleanUpAtEnd(call func(context.Context) error) {
 	cleanups.calls = append(cleanups.calls, call)
 }
 
-// parallel is how many tests run at once, unless -parallel says it: they wait for
-// other processes and for timeouts most of their time.
-const parallel = "6"
-
 func TestMain(m *testing.M) {
-	flag.Parse()
-	chosen := false
-	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
-	if !chosen {
-		if err := flag.Set("test.parallel", parallel); err != nil {
-			panic(err)
-		}
-	}
+	testenv.Parallel(6)
 	code := m.Run()
 	ctx, cancel := context.WithTimeout(context.Background(), waitTimeout)
 	defer cancel()

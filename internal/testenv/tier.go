@@ -1,6 +1,7 @@
 package testenv
 
 import (
+	"flag"
 	"fmt"
 	"hash/fnv"
 	"os"
@@ -40,11 +41,25 @@ func InSecondPass(tb testing.TB, reason string) {
 	}
 }
 
+// Parallel has n tests run at once, unless -parallel is set. The TestMain
+// of a package calls it whose tests wait for other processes most of their time.
+func Parallel(n int) {
+	flag.Parse()
+	chosen := false
+	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
+	if chosen {
+		return
+	}
+	if err := flag.Set("test.parallel", strconv.Itoa(n)); err != nil {
+		panic(err)
+	}
+}
+
 // Rotates skips a case that this run does not select.
 func Rotates(tb testing.TB, parts int, name string) {
 	tb.Helper()
 	if !Selects(parts, name) {
-		tb.Skipf(Rotation+"%d/%d: not in this run", rotation()%parts, parts)
+		tb.Skipf(Rotation+"%d/%d: not in this run", Part(parts), parts)
 	}
 }
 
@@ -57,8 +72,12 @@ func Selects(parts int, name string) bool {
 	}
 	h := fnv.New32a()
 	h.Write([]byte(name)) //nolint:errcheck // it never fails
-	return int(h.Sum32()%uint32(parts)) == rotation()%parts
+	return int(h.Sum32()%uint32(parts)) == Part(parts)
 }
+
+// Part returns which of so many parts of the cases a run that is not full
+// includes, from 0.
+func Part(parts int) int { return rotation() % parts }
 
 // tier returns TIER, or short with go test -short.
 func tier() string {
