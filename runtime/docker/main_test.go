@@ -57,6 +57,7 @@ type engineImages struct {
 }
 
 func TestMain(m *testing.M) {
+	testenv.Parallel(6)
 	code := m.Run()
 	engineImagesByHost.Range(func(_, p any) bool {
 		if err := purge(p.(*engineImages).rt); err != nil {

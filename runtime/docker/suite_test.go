@@ -36,7 +36,8 @@ func TestRuntimeContract(t *testing.T) {
 			rt := openRuntime(t, func(o *docker.Options) { o.ShimPath = runtimetest.BuildPreviousShim(t) })
 			tamper(t, needEngine(t), rt, spec, strconv.Itoa(runtimetest.PreviousVersion))
 		},
-		Sample: 2,
+		Sample:  2,
+		Rotates: []string{"trees", "tenant files"},
 	})
 }
 

@@ -52,6 +52,7 @@ var cluster = sync.OnceValues(func() (*clustertest.Cluster, error) {
 var createdCluster *clustertest.Cluster
 
 func TestMain(m *testing.M) {
+	testenv.Parallel(6)
 	code := m.Run()
 	if createdCluster != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -38,6 +38,7 @@ func TestRuntimeContract(t *testing.T) {
 				runtimetest.Destroy(t, rt, spec.ID)
 			})
 		},
+		Rotates: []string{"files", "trees", "tenant files", "requests", "commands"},
 	})
 }
 

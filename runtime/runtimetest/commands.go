@@ -35,6 +35,7 @@ func commandCases(t *testing.T, s *suite) {
 		{"terminal", commandTerminal}, {"terminal input", commandTerminalInput}, {"terminal signal", commandTerminalSignal},
 	} {
 		t.Run(k.name, func(t *testing.T) {
+			s.begin(t)
 			t.Parallel()
 			c := s.start(t)
 			k.run(t, c)

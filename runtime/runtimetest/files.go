@@ -32,7 +32,10 @@ func fileCases(t *testing.T, s *suite) {
 		{"canceled", cancelledCopy},
 	}
 	for _, k := range cases {
-		t.Run(k.name, func(t *testing.T) { k.run(t, c) })
+		t.Run(k.name, func(t *testing.T) {
+			s.begin(t)
+			k.run(t, c)
+		})
 	}
 }
 

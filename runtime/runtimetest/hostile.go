@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/internal/testenv"
 )
 
 // attack is a row of the table of the program attacker.
@@ -47,7 +49,8 @@ func (a attackVariant) root() string {
 // RunHostile performs every attack on a backend: as the workload's own process,
 // followed by the release of its tenant and the claim of the next one. Attacks
 // share a container until one taints it, and each is performed in one of the
-// variants of containers. With HOSTILE=all each is performed in all variants,
+// variants of containers. A run that is not full performs a part of them, with
+// some of every class. With HOSTILE=all each is performed in all variants,
 // whatever the harness omits, and with HOSTILE=alone each also in a separate
 // container. HOSTILE_ONLY is a pattern of names and classes, and HOSTILE_WAY one
 // of variants such as docker/root/read-only.
@@ -60,6 +63,10 @@ func RunHostile(t *testing.T, backend string, h Harness) {
 	all := isolated || os.Getenv("HOSTILE") == "all"
 	sample := max(1, h.Sample)
 	table := attackTable(t)
+	included := sampleOf(table, sample, len(backend))
+	if !testenv.IsFull() {
+		included = rotatingSample(table, testenv.Part(attackParts)+len(backend))
+	}
 	results := newResultTable(t, backend)
 	goroutines := goruntime.NumGoroutine()
 	for i, variant := range s.variants() {
@@ -68,7 +75,7 @@ func RunHostile(t *testing.T, backend string, h Harness) {
 		}
 		selected := slices.DeleteFunc(slices.Clone(table), func(a attack) bool {
 			n := slices.IndexFunc(table, func(b attack) bool { return b.Name == a.Name })
-			skip := !all && (s.variantFor(n, sample, table) != i || n%sample != len(backend)%sample)
+			skip := !all && (s.variantFor(n, sample, table) != i || !included[a.Name])
 			return a.User != "" && a.User != variant.user || skip
 		})
 		t.Run(variant.user+" "+variant.root(), func(t *testing.T) {
@@ -86,6 +93,35 @@ func RunHostile(t *testing.T, backend string, h Harness) {
 	eventually(t, "what the attacks have started in this process has ended", func() bool {
 		return goruntime.NumGoroutine() <= goroutines+goroutineSlack
 	})
+}
+
+// sampleOf returns the names of one of so many attacks.
+func sampleOf(table []attack, sample, offset int) map[string]bool {
+	included := map[string]bool{}
+	for n, a := range table {
+		included[a.Name] = n%sample == offset%sample
+	}
+	return included
+}
+
+// attackParts is into how many parts the attacks are divided of which a run that
+// is not full performs one.
+const attackParts = 10
+
+// rotatingSample returns the names of the attacks of a part: of each class a
+// tenth, and at least one.
+func rotatingSample(table []attack, part int) map[string]bool {
+	sizes, included := map[string]int{}, map[string]bool{}
+	for _, a := range table {
+		sizes[a.Class]++
+	}
+	position := map[string]int{}
+	for _, a := range table {
+		parts := min(attackParts, sizes[a.Class])
+		included[a.Name] = position[a.Class]%parts == part%parts
+		position[a.Class]++
+	}
+	return included
 }
 
 // goroutineSlack is how many goroutines an engine's client may keep for idle

@@ -24,6 +24,7 @@ func requestCases(t *testing.T, s *suite) {
 		{"garbage", requestGarbage}, {"socket", requestSocket},
 	} {
 		t.Run(k.name, func(t *testing.T) {
+			s.begin(t)
 			t.Parallel()
 			k.run(t, s)
 		})

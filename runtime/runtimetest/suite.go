@@ -10,13 +10,16 @@ package runtimetest
 import (
 	"crypto/rand"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/hostler/hostler/runtime"
 	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/internal/testenv"
+	"github.com/hostler/hostler/runtime"
 )
 
 // Harness is what a backend provides to the suite.
@@ -45,6 +48,9 @@ type Harness struct {
 	// for a user, with a network of its own; the group hostile sets the rest. It
 	// is nil if a container isolates nothing.
 	AttackedSpec func(t *testing.T, user int) runtime.Spec
+	// Rotates are groups of which a run of the gate performs a part in turn: what
+	// they test is in the program in a container, and not in the backend.
+	Rotates []string
 	// Sample skips attacks that another backend performs: one of that many is
 	// performed. 0 and 1 mean all. Others skip the containers of an earlier build
 	// where the engine has no part.
@@ -84,6 +90,10 @@ type Limitations struct {
 
 // maxWait bounds the suite's wait for what should happen at once.
 const maxWait = 30 * time.Second
+
+// rotatingParts is into how many parts the cases of a group that rotates are
+// divided.
+const rotatingParts = 4
 
 // testCase is one case of a list.
 type testCase struct {
@@ -131,7 +141,9 @@ func Run(t *testing.T, h Harness) {
 		{"reopen", reopenCase},
 	}
 	for _, g := range groups {
-		t.Run(g.name, func(t *testing.T) { g.run(t, s) })
+		of := *s
+		of.rotates = slices.Contains(h.Rotates, g.name)
+		t.Run(g.name, func(t *testing.T) { g.run(t, &of) })
 	}
 }
 
@@ -140,6 +152,15 @@ type suite struct {
 	Harness
 	rt       runtime.Runtime
 	previous bool // whether CreatePrevious creates what is started
+	rotates  bool // whether the group does
+}
+
+// begin begins a case of a group that may rotate.
+func (s *suite) begin(t *testing.T) {
+	t.Helper()
+	if s.rotates {
+		testenv.Rotates(t, rotatingParts, t.Name())
+	}
 }
 
 // container is a started container under test.

@@ -40,7 +40,10 @@ func tenantFileCases(t *testing.T, s *suite) {
 		{"fence", fileFence},
 	}
 	for _, k := range cases {
-		t.Run(k.name, func(t *testing.T) { k.run(t, c) })
+		t.Run(k.name, func(t *testing.T) {
+			s.begin(t)
+			k.run(t, c)
+		})
 	}
 }
 

@@ -22,12 +22,14 @@ func treeCases(t *testing.T, s *suite) {
 	c := s.start(t)
 	for _, k := range slices.Concat(treeListCases, treeReadCases, treeStampCases, treeWriteCases) {
 		t.Run(k.name, func(t *testing.T) {
+			s.begin(t)
 			c.mustExec(t, "mkdir", dirOf(t), "755")
 			k.run(t, c)
 		})
 	}
 	for _, k := range slices.Concat(treeEndCases, treeHostileCases) {
 		t.Run(k.name, func(t *testing.T) {
+			s.begin(t)
 			t.Parallel()
 			k.run(t, s)
 		})
