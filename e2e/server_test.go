@@ -104,10 +104,13 @@ func (s *server) launch() {
 	s.t.Helper()
 	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--data", s.data, "--runtime", s.rt.name()}, s.rt.args(s.t)...)
 	args = append(args, s.args...)
+	s.requireNoRace() // of the server before
 	log, ended := newServerLog(), make(chan struct{})
 	path := s.program
 	if path == "" {
-		path = program(s.t, "hostler")
+		var err error
+		path, err = servingProgram()
+		require.NoError(s.t, err)
 	}
 	cmd := exec.Command(path, args...)
 	cmd.Env, cmd.Stderr = environment(s.env...), log
@@ -148,6 +151,7 @@ func (s *server) remove() {
 	if s.cmd != nil {
 		s.cmd.Process.Kill() //nolint:errcheck // it may have ended
 		<-s.ended
+		s.requireNoRace()
 		if s.t.Failed() {
 			s.t.Logf("the server's log:\n%s", s.log)
 		}

@@ -2,9 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -46,17 +43,7 @@ hooks:
 
 // crashingServer builds the server with failpoints, at which it kills itself.
 var crashingServer = sync.OnceValues(func() (string, error) {
-	dir, err := builtPrograms()
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "hostler-crashes")
-	c := exec.Command("go", "build", "-trimpath", "-tags=crashpoints", "-ldflags=-s -w", "-o", path, "../cmd/hostler")
-	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
-	if out, err := c.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the server with failpoints: %w: %s", err, out)
-	}
-	return path, nil
+	return buildServer("hostler-crashes", "-tags=crashpoints")
 })
 
 // A server is killed before or after any step of any flow. The next one finishes
