@@ -17,6 +17,7 @@ import (
 // other call about the container, including removals. The block is bounded:
 // rule 10.
 func TestAccountFilesDoNotBlockEngine(t *testing.T) {
+	t.Parallel() // it waits for a minute
 	needEngine(t)
 	importImages(t, "")
 	image := imageAttacked(0)
