@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -156,6 +157,19 @@ func TestWipeAndCompare(t *testing.T) { // not parallel: it changes this process
 	err = s.wipeAndCompare()
 	require.ErrorIs(t, err, runtime.ErrWipeUnverified)
 	require.ErrorContains(t, err, "/app/server")
+}
+
+// A wipe is over when every process of the tenant has ended.
+func TestWipeEndsProcesses(t *testing.T) { // not parallel: it ends the children of this process
+	s := newSupervisor(shim.Config{HostProcess: true, Root: t.TempDir(), Args: []string{"true"}})
+	var err error
+	s.baseline, err = s.readBaseline()
+	require.NoError(t, err)
+	c := exec.Command("sleep", "1000")
+	require.NoError(t, c.Start())
+	t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
+	require.NoError(t, s.wipe(nil))
+	require.ErrorIs(t, c.Process.Signal(syscall.Signal(0)), os.ErrProcessDone)
 }
 
 // Once init was told to stop, it does not start the main process again: the exit
