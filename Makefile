@@ -207,7 +207,7 @@ hostile: ## every attack of a hostile tenant alone, as every user, on every root
 	status=$$?; go run ./runtime/runtimetest/attacktable bin/hostile/*.json; exit $$status
 
 .PHONY: mutants
-mutants: ## change the program in one place at a time: a test has to fail for each; MUTANTS is a pattern; an hour
+mutants: ## change checks whose loss would be silent, one at a time: a test has to fail for each; MUTANTS is a pattern; half an hour
 	@go run ./internal/mutants '$(MUTANTS)'
 
 .PHONY: bench-once
