@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -14,7 +13,7 @@ import (
 	"github.com/hostler/hostler/api"
 	"github.com/hostler/hostler/auth"
 	"github.com/hostler/hostler/auth/credential"
-	"github.com/hostler/hostler/store"
+	"github.com/hostler/hostler/store/dbtest"
 )
 
 // realKeys are the credentials of a server with a database.
@@ -25,9 +24,7 @@ type realKeys struct {
 
 func newRealKeys(t *testing.T) *realKeys {
 	t.Helper()
-	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "hostler.db"))
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	db := dbtest.Open(t)
 	s, err := credential.New(credential.Options{Store: db, Secret: []byte("secret")})
 	require.NoError(t, err)
 	require.NoError(t, s.Load(t.Context()))

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -28,6 +27,7 @@ import (
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/store"
+	"github.com/hostler/hostler/store/dbtest"
 	"github.com/hostler/hostler/wait"
 	"github.com/hostler/hostler/workload"
 )
@@ -76,9 +76,7 @@ const (
 // the name. Streams end at once.
 func openWorld(tb testing.TB, mark string) http.Handler {
 	tb.Helper()
-	db, err := store.Open(tb.Context(), filepath.Join(tb.TempDir(), "hostler.db"))
-	require.NoError(tb, err)
-	tb.Cleanup(func() { require.NoError(tb, db.Close()) })
+	db := dbtest.Open(tb)
 	log := slog.New(slog.DiscardHandler)
 	b := newTestBackend()
 	for _, id := range []string{"web", mark} {
@@ -90,6 +88,7 @@ func openWorld(tb testing.TB, mark string) http.Handler {
 	addTenant(tb, db, mark, "web")
 	addTenant(tb, db, mark, mark)
 	addRecycled(tb, db, mark)
+	var err error
 	b.Claims, err = db.Claims(tb.Context(), claim.Filter{States: claim.States()})
 	require.NoError(tb, err)
 	o := b.Options()

@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +20,7 @@ import (
 	"github.com/hostler/hostler/memory"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/store"
+	"github.com/hostler/hostler/store/dbtest"
 	"github.com/hostler/hostler/wait"
 	"github.com/hostler/hostler/workload"
 )
@@ -39,7 +39,7 @@ func openTenants(tb testing.TB) (handler http.Handler, add func(testing.TB) clai
 	tb.Helper()
 	dsn := os.Getenv("HOSTLER_FUZZ_DATABASE")
 	if dsn == "" {
-		dsn = filepath.Join(tb.TempDir(), "hostler.db")
+		dsn = dbtest.Path(tb)
 	}
 	db, err := store.Open(tb.Context(), dsn)
 	require.NoError(tb, err)

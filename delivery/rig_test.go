@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +23,7 @@ import (
 	"github.com/hostler/hostler/internal/dispatch"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/store"
+	"github.com/hostler/hostler/store/dbtest"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -49,7 +49,7 @@ type rig struct {
 // newRig returns a rig whose service has not started.
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	r := &rig{t: t, path: filepath.Join(t.TempDir(), "hostler.db"), hooks: workloads{m: &sync.Map{}}, executor: &fakeExecutor{}, stop: func() {}}
+	r := &rig{t: t, path: dbtest.Path(t), hooks: workloads{m: &sync.Map{}}, executor: &fakeExecutor{}, stop: func() {}}
 	r.open()
 	t.Cleanup(func() {
 		r.stop()

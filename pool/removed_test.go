@@ -3,7 +3,6 @@ package pool_test
 import (
 	"context"
 	"log/slog"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,6 +20,7 @@ import (
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/fake"
 	"github.com/hostler/hostler/store"
+	"github.com/hostler/hostler/store/dbtest"
 	"github.com/hostler/hostler/store/storetest"
 )
 
@@ -122,7 +122,7 @@ func TestWorkloadReplacedBeforeItsContainer(t *testing.T) {
 // No other is.
 func TestContainerOfRemovedWorkloadIsSwept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		path, rt := filepath.Join(t.TempDir(), "hostler.db"), fake.New()
+		path, rt := dbtest.Path(t), fake.New()
 		db, err := store.Open(t.Context(), path)
 		require.NoError(t, err)
 		defer func() { require.NoError(t, db.Close()) }()

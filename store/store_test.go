@@ -7,13 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/store"
+	"github.com/hostler/hostler/store/dbtest"
 	"github.com/hostler/hostler/store/postgrestest"
 	"github.com/hostler/hostler/store/storetest"
 )
 
 // SQLite fulfills the contract.
 func TestSQLite(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) storetest.Store { return openIn(t, t.TempDir()) })
+	storetest.Run(t, func(t *testing.T) storetest.Store { return openURL(t, dbtest.Path(t)) })
 }
 
 // PostgreSQL fulfills the same contract.

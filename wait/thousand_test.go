@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -19,6 +18,7 @@ import (
 	"github.com/hostler/hostler/internal/dispatch"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/store"
+	"github.com/hostler/hostler/store/dbtest"
 	"github.com/hostler/hostler/store/postgrestest"
 	"github.com/hostler/hostler/store/storetest"
 	"github.com/hostler/hostler/wait"
@@ -120,7 +120,7 @@ func TestServerIsLost(t *testing.T) {
 // ends them.
 func TestRestart(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "hostler.db")
+	path := dbtest.Path(t)
 	first := startServer(t, path)
 	startThousand(t, first)
 	first.stop()

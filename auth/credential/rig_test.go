@@ -3,7 +3,6 @@ package credential_test
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -16,6 +15,7 @@ import (
 	"github.com/hostler/hostler/auth"
 	"github.com/hostler/hostler/auth/credential"
 	"github.com/hostler/hostler/store"
+	"github.com/hostler/hostler/store/dbtest"
 )
 
 // database is an SQLite file that several services share, as servers share
@@ -46,9 +46,7 @@ func (d *database) Credentials(ctx context.Context, after int64) (credential.Cre
 
 func openDatabase(t testing.TB) *database {
 	t.Helper()
-	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "hostler.db"))
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	db := dbtest.Open(t)
 	return &database{DB: db}
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"io"
 	"log/slog"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,13 +11,14 @@ import (
 	"github.com/hostler/hostler/runtime/fake"
 	"github.com/hostler/hostler/snapshot"
 	"github.com/hostler/hostler/store"
+	"github.com/hostler/hostler/store/dbtest"
 )
 
 // A server that has cached a revision uses the seed directory of a later apply
 // on another server.
 func TestSeedDirFollowsApply(t *testing.T) {
 	t.Parallel()
-	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "hostler.db"))
+	db, err := store.Open(t.Context(), dbtest.Path(t))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, db.Close()) }()
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))

@@ -13,6 +13,7 @@ import (
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/store"
+	"github.com/hostler/hostler/store/dbtest"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -49,9 +50,7 @@ func (s *seeded) Apply(_ context.Context, source []byte, file, dir string) (pool
 // anything in the directory changes: what was missing may be there.
 func TestRejectedFileIsTriedAgain(t *testing.T) {
 	dir := t.TempDir()
-	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "hostler.db"))
-	require.NoError(t, err)
-	defer db.Close() //nolint:errcheck // a test's database
+	db := dbtest.Open(t)
 	apply := &seeded{applied: map[string]pool.Record{}}
 	f := &followedDirectory{pools: apply, record: db.UpdateFollowedFiles, dir: dir, rejected: map[string]workload.Change{}, log: slog.New(slog.DiscardHandler)}
 	file := filepath.Join(dir, "web.yaml")

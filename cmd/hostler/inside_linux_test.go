@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"log/slog"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -24,6 +23,7 @@ import (
 	"github.com/hostler/hostler/runtime/fake"
 	"github.com/hostler/hostler/snapshot"
 	"github.com/hostler/hostler/store"
+	"github.com/hostler/hostler/store/dbtest"
 	"github.com/hostler/hostler/wait"
 )
 
@@ -36,9 +36,7 @@ func openInside(db *store.DB) *server {
 // openWithWorkload opens a new database with a workload.
 func openWithWorkload(t *testing.T) *store.DB {
 	t.Helper()
-	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "hostler.db"))
-	require.NoError(t, err)
-	t.Cleanup(func() { db.Close() })
+	db := dbtest.Open(t)
 	require.NoError(t, db.PutWorkload(t.Context(), pool.Record{ID: "w", Revision: "r", Source: []byte("id: w\nimage: box\n"), MaxSize: 10, SharedMemory: true}))
 	return db
 }
@@ -124,7 +122,7 @@ func TestRepeatedRequestAfterLossOfServer(t *testing.T) {
 // processes ask.
 func startAsking(t *testing.T) *server {
 	t.Helper()
-	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "hostler.db"))
+	db, err := store.Open(t.Context(), dbtest.Path(t))
 	require.NoError(t, err)
 	requests, err := serveConfig{}.requests()
 	require.NoError(t, err)

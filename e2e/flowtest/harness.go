@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -31,6 +30,7 @@ import (
 	"github.com/hostler/hostler/snapshot"
 	"github.com/hostler/hostler/snapshot/snapshottest"
 	"github.com/hostler/hostler/store"
+	"github.com/hostler/hostler/store/dbtest"
 	"github.com/hostler/hostler/wait"
 	"github.com/hostler/hostler/workload"
 )
@@ -84,7 +84,7 @@ func NewStopped(t testing.TB) *Harness {
 
 func newHarness(t testing.TB, rt runtime.Runtime) *Harness {
 	t.Helper()
-	h := &Harness{T: t, runtime: rt, path: filepath.Join(t.TempDir(), "hostler.db"), Bucket: snapshottest.NewMemory(), stop: func() {}}
+	h := &Harness{T: t, runtime: rt, path: dbtest.Path(t), Bucket: snapshottest.NewMemory(), stop: func() {}}
 	h.open()
 	t.Cleanup(func() {
 		h.stop()

@@ -93,7 +93,7 @@ var layers = []layer{
 	{"internal/gcstest", []string{"internal/servertest"}},
 	{"internal/gvisortest", []string{"internal/testenv"}},
 	{"store/postgrestest", []string{"internal/testenv"}},
-	{"e2e/flowtest", append([]string{"access", "runtime/fake", "snapshot/snapshottest", "store", "wait", "hooks/runner", "hooks/builtin", "internal/dispatch"}, flows...)},
+	{"e2e/flowtest", append([]string{"access", "runtime/fake", "snapshot/snapshottest", "store", "store/dbtest", "wait", "hooks/runner", "hooks/builtin", "internal/dispatch"}, flows...)},
 
 	// What keeps it and what shows it. Neither knows a backend or the other.
 	{"store/...", append([]string{"store/...", "membership", "internal/backoff", "quota", "access", "auth/...", "delivery", "memory", "publish", "wait"}, flows...)},
