@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hostler/hostler/client"
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -143,8 +144,7 @@ func withMarker(text, marker string) string { return strings.ReplaceAll(text, "M
 // polls, because no event reports when a hook runs its own code.
 func (s *server) awaitProcess(container, marker string) {
 	s.t.Helper()
-	require.Eventually(s.t, func() bool { return s.rt.hasProcess(s.t, container, marker) },
-		waitTimeout, 50*time.Millisecond, "no process with %s runs", marker)
+	testenv.AwaitTrue(s.t, "a process with "+marker, func() bool { return s.rt.hasProcess(s.t, container, marker) })
 }
 
 // awaitReady waits until the state of the scenario is reached.

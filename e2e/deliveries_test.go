@@ -11,11 +11,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/client"
+	"github.com/hostler/hostler/internal/testenv"
 )
 
 const deliveredWorkload = `
@@ -48,7 +48,7 @@ func TestDeliveries(t *testing.T) {
 		s.kill()
 		s.start()
 		events := s.events(eventsOf("delivered", "claim", client.EventContainerDestroyed))
-		require.Eventually(t, func() bool { return len(r.delivered(t)) >= len(events) }, waitTimeout, 50*time.Millisecond)
+		testenv.AwaitTrue(t, "each event to be delivered", func() bool { return len(r.delivered(t)) >= len(events) })
 
 		got := r.delivered(t)
 		require.Len(t, got, len(events), "one key for each event")
@@ -123,7 +123,7 @@ func (r *receiver) requireLaneOrder(t *testing.T) {
 func (s *server) awaitDeliveries(workload string) []client.Delivery {
 	s.t.Helper()
 	var all []client.Delivery
-	require.Eventually(s.t, func() bool {
+	testenv.AwaitTrue(s.t, "the end of each delivery", func() bool {
 		var err error
 		all, err = s.Deliveries(s.t.Context(), client.DeliveryFilter{Workload: workload})
 		require.NoError(s.t, err)
@@ -133,7 +133,7 @@ func (s *server) awaitDeliveries(workload string) []client.Delivery {
 			}
 		}
 		return len(all) > 0
-	}, waitTimeout, 50*time.Millisecond)
+	})
 	return all
 }
 
@@ -188,7 +188,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 		_, err = s.Release(t.Context(), c.ID, true)
 		require.NoError(t, err)
 		s.awaitEvent(eventsOf("canary", client.EventContainerDestroyed), 1)
-		require.Eventually(t, func() bool { return len(r.paths("/fail")) > 0 }, waitTimeout, 50*time.Millisecond)
+		testenv.AwaitTrue(t, "a failed delivery", func() bool { return len(r.paths("/fail")) > 0 })
 		require.Len(t, r.paths("/echo"), 2, "the hooks have sent the secrets")
 
 		written := []byte(s.log.String() + mustJSON(t, c) + mustJSON(t, s.events(eventsOf("canary"))) +

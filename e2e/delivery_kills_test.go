@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/client"
+	"github.com/hostler/hostler/internal/testenv"
 )
 
 // deliverySteps are the steps of a delivery, before and after each of which
@@ -199,7 +200,7 @@ func (a *audit) check(s *server) {
 // of the claims was delivered: nothing happens any more.
 func (a *audit) awaitQuiet(s *server) {
 	a.t.Helper()
-	require.Eventually(a.t, func() bool {
+	testenv.AwaitTrue(a.t, "the end of each delivery, and a full pool", func() bool {
 		containers, err := s.Containers(a.t.Context(), client.ContainerFilter{Workload: "audited"})
 		require.NoError(a.t, err)
 		unused := 0
@@ -216,7 +217,7 @@ func (a *audit) awaitQuiet(s *server) {
 		all, err := s.Deliveries(a.t.Context(), client.DeliveryFilter{Workload: "audited", States: ended})
 		require.NoError(a.t, err)
 		return unused > 0 && len(all) >= len(expected) && len(a.arrived()) >= len(expected)
-	}, waitTimeout, 100*time.Millisecond, "a delivery does not end, or the pool is not filled")
+	})
 }
 
 // expected returns the types of the events that are to be delivered, by hook and event.

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/client"
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -70,7 +71,7 @@ func TestEventCommandsStayInTheirClaim(t *testing.T) {
 // of them waits for its next attempt.
 func (s *server) awaitAttempts(claim string) {
 	s.t.Helper()
-	require.Eventually(s.t, func() bool {
+	testenv.AwaitTrue(s.t, "both commands to start", func() bool {
 		all, err := s.Deliveries(s.t.Context(), client.DeliveryFilter{Claim: claim})
 		require.NoError(s.t, err)
 		started := 0
@@ -80,7 +81,7 @@ func (s *server) awaitAttempts(claim string) {
 			}
 		}
 		return started == 2
-	}, waitTimeout, 20*time.Millisecond)
+	})
 }
 
 // requireEventCommandsInClaims checks in the log that each command of an event hook

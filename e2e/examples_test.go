@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -10,11 +11,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/client"
+	"github.com/hostler/hostler/internal/testenv"
 )
 
 // examplesDir has the files of the cookbook.
@@ -199,6 +200,6 @@ func (s *services) received(prefix string) []serviceRequest {
 // await waits for n requests whose call begins with prefix.
 func (s *services) await(t *testing.T, prefix string, n int) []serviceRequest {
 	t.Helper()
-	require.Eventually(t, func() bool { return len(s.received(prefix)) >= n }, waitTimeout, 20*time.Millisecond, "%d times %s", n, prefix)
+	testenv.AwaitTrue(t, fmt.Sprintf("%d times %s", n, prefix), func() bool { return len(s.received(prefix)) >= n })
 	return s.received(prefix)
 }

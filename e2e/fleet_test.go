@@ -8,12 +8,12 @@ import (
 	"os"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/client"
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/store"
 	"github.com/hostler/hostler/store/postgrestest"
@@ -104,7 +104,7 @@ func isLeaderLine(l logLine) bool { return l.hasMessage("became leader") }
 // leader.
 func (f *fleet) leader() (leader *server, others []*server) {
 	f.t.Helper()
-	require.Eventually(f.t, func() bool {
+	testenv.AwaitTrue(f.t, "a server that leads", func() bool {
 		leader, others = nil, nil
 		for _, s := range f.servers {
 			line, ended, _ := s.log.find(isLeaderLine)
@@ -116,7 +116,7 @@ func (f *fleet) leader() (leader *server, others []*server) {
 			}
 		}
 		return leader != nil
-	}, waitTimeout, 20*time.Millisecond, "no server leads")
+	})
 	return leader, others
 }
 

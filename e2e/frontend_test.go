@@ -14,13 +14,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
+
+	"github.com/hostler/hostler/internal/testenv"
 )
 
 // apiFrontend is a proxy of the cluster's API server. It sees every request, and
@@ -84,11 +85,11 @@ func (f *apiFrontend) since(n int) []string {
 func (f *apiFrontend) awaitQuiet(t testing.TB) int {
 	t.Helper()
 	last := 0
-	require.Eventually(t, func() bool {
+	testenv.AwaitTrue(t, "the end of requests to the API server", func() bool {
 		before := last
 		last = len(f.since(0))
 		return last == before
-	}, waitTimeout, 5*time.Second, "requests to the API server do not end")
+	})
 	return last
 }
 

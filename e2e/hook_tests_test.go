@@ -3,11 +3,11 @@ package e2e
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/client"
+	"github.com/hostler/hostler/internal/testenv"
 )
 
 const testedHooks = `
@@ -62,13 +62,13 @@ func TestHookTests(t *testing.T) {
 			_, err := killed.TestHooks(t.Context(), c.ID, client.PreRelease)
 			done <- err
 		}()
-		require.Eventually(t, func() bool { return rt.hasProcess(t, c.Container, marker) }, waitTimeout, 50*time.Millisecond)
+		testenv.AwaitTrue(t, "the command to run", func() bool { return rt.hasProcess(t, c.Container, marker) })
 		s.kill()
 		require.Error(t, <-done)
 		s.start()
-		require.Eventually(t, func() bool {
+		testenv.AwaitTrue(t, "the run to be unknown", func() bool {
 			return len(s.runsOf(client.RunFilter{Claim: c.ID, States: []client.RunState{client.RunUnknown}})) == 1
-		}, waitTimeout, 50*time.Millisecond)
+		})
 
 		s.apply("tested", file) // the release has hooks that end
 		released, err := s.Release(t.Context(), c.ID, false)

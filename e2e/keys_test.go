@@ -6,11 +6,11 @@ import (
 	"net/http"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/client"
+	"github.com/hostler/hostler/internal/testenv"
 )
 
 // with returns a client of the server with a key.
@@ -163,10 +163,10 @@ func TestReplicasRefuseRevokedKey(t *testing.T) {
 	require.NoError(t, err)
 	_, err = ops.RevokeKey(ctx, "eve")
 	require.NoError(t, err)
-	require.Eventually(t, func() bool {
+	testenv.AwaitTrue(t, "the other server to refuse the key", func() bool {
 		_, err := other.WhoAmI(ctx)
 		return err != nil && problemOf(t, err).Status == http.StatusUnauthorized
-	}, waitTimeout, 20*time.Millisecond)
+	})
 	_, err = f.servers[1].Pools(ctx)
 	require.Equal(t, client.CodeUnauthorized, problemOf(t, err).Code, "it is closed, too")
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hostler/hostler/client"
+	"github.com/hostler/hostler/internal/testenv"
 )
 
 const rememberingWorkload = `
@@ -77,7 +78,7 @@ func TestMemory(t *testing.T) {
 			_, err := s.Release(ctx, ada.ID, false)
 			return err
 		})
-		require.Eventually(t, func() bool { return rt.hasProcess(t, ada.Container, marker) }, waitTimeout, 20*time.Millisecond)
+		testenv.AwaitTrue(t, "the command to run", func() bool { return rt.hasProcess(t, ada.Container, marker) })
 		_, err = s.PutMemory(ctx, ada.ID, client.MemoryOfTenant, "saved", json.RawMessage("7"), nil)
 		require.NoError(t, err, "a hook of pre_release runs")
 		letGo(ada)

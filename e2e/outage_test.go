@@ -3,12 +3,12 @@ package e2e
 import (
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/client"
+	"github.com/hostler/hostler/internal/testenv"
 )
 
 const outageHooks = `
@@ -35,10 +35,10 @@ func TestEngineUnavailableAtStart(t *testing.T) {
 		require.Equal(t, http.StatusServiceUnavailable, problemOf(t, err).Status)
 
 		proxy.restore(t)
-		require.Eventually(t, func() bool { // the answer is cached for some seconds
+		testenv.AwaitTrue(t, "a healthy server", func() bool { // the answer is cached for some seconds
 			_, err := s.Health(t.Context())
 			return err == nil
-		}, waitTimeout, 100*time.Millisecond)
+		})
 		c, _, err := s.Claim(t.Context(), "early", "ada", waitTimeout)
 		require.NoError(t, err)
 		require.Equal(t, client.ClaimActive, c.State)

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/client"
+	"github.com/hostler/hostler/internal/testenv"
 )
 
 // claimWeb claims a container whose main process serves HTTP on its loopback
@@ -30,13 +31,13 @@ func (s *server) claimWeb(id string) (g tenantSession, port, refused int) {
 	_, err := s.Apply(s.t.Context(), id, []byte(text))
 	require.NoError(s.t, err)
 	g = s.claimAs(id, "ada")
-	require.Eventually(s.t, func() bool {
+	testenv.AwaitTrue(s.t, "the port", func() bool {
 		conn, err := s.Port(g.ID, port).DialContext(s.t.Context(), "", "")
 		if err != nil {
 			return false
 		}
 		return conn.Close() == nil
-	}, waitTimeout, 20*time.Millisecond)
+	})
 	return g, port, refused
 }
 

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/hostler/hostler/internal/testenv"
 )
 
 // pty is a terminal, and the side that types and reads.
@@ -63,8 +65,8 @@ func (p *pty) await(text string) {
 // terminal takes some of the keys that are typed before for itself.
 func (p *pty) awaitRaw() {
 	p.t.Helper()
-	require.Eventually(p.t, func() bool {
+	testenv.AwaitTrue(p.t, "the terminal's raw mode", func() bool {
 		mode, err := unix.IoctlGetTermios(int(p.terminal.Fd()), unix.TCGETS)
 		return err == nil && mode.Lflag&unix.ICANON == 0
-	}, waitTimeout, 5*time.Millisecond)
+	})
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hostler/hostler/client"
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/store/postgrestest"
 )
 
@@ -82,11 +83,11 @@ func TestQuotaOfReplicas(t *testing.T) {
 			return nil
 		})
 	}
-	require.Eventually(t, func() bool { return postgrestest.QueryInt(t, f.store, live) == limit }, waitTimeout, 20*time.Millisecond)
+	testenv.AwaitTrue(t, "as many claims as the limit allows", func() bool { return postgrestest.QueryInt(t, f.store, live) == limit })
 	victim.kill()
 	stop()
 	require.NoError(t, killed.Wait())
-	require.Eventually(t, func() bool { return postgrestest.QueryInt(t, f.store, live) == 1 }, 2*waitTimeout, 50*time.Millisecond)
+	testenv.AwaitTrue(t, "one live claim", func() bool { return postgrestest.QueryInt(t, f.store, live) == 1 })
 
 	alive := others[1]
 	none := int64(0)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/hostler/hostler/client"
 	"github.com/hostler/hostler/internal/flow"
+	"github.com/hostler/hostler/internal/testenv"
 )
 
 // Any server serves any call, independent of which made the claim and which is
@@ -48,11 +49,11 @@ func TestReplicasReportPoolError(t *testing.T) {
 	leader, others := f.leader()
 	leader.apply("broken", "pool: { min_idle: 1, max_size: 2 }\nhooks: { post_create: [{ command: [BOX, exit, '3'] }] }\n")
 	others[0].awaitEvent(eventsOf("broken", client.EventPoolWarning), 1)
-	require.Eventually(t, func() bool {
+	testenv.AwaitTrue(t, "the error from a server that is not the leader", func() bool {
 		_, _, err := others[0].Claim(t.Context(), "broken", "ada", 0)
 		refused, ok := errors.AsType[*client.Error](err)
 		return ok && refused.Code == client.CodePoolNotReady && strings.Contains(refused.Detail, "container creation failed")
-	}, waitTimeout, 50*time.Millisecond, "a server that is not the leader reports the error")
+	})
 	leader.deleteWorkload("broken")
 }
 
@@ -219,15 +220,15 @@ func TestDatabaseOutageForAllReplicas(t *testing.T) {
 	require.NoError(t, flow.Sleep(t.Context(), longOutage))
 	proxy.restore(t)
 	for _, s := range f.servers {
-		require.Eventually(t, func() bool {
+		testenv.AwaitTrue(t, "the same claim", func() bool {
 			again, _, err := s.Claim(t.Context(), "kept", "ada", waitTimeout)
 			return err == nil && again.ID == got.ID
-		}, waitTimeout, 100*time.Millisecond)
+		})
 	}
-	require.Eventually(t, func() bool { // it may have no lease yet
+	testenv.AwaitTrue(t, "the release", func() bool { // it may have no lease yet
 		_, err := f.servers[0].Release(t.Context(), got.ID, true)
 		return err == nil
-	}, waitTimeout, 100*time.Millisecond)
+	})
 	f.servers[1].deleteWorkload("kept") // needs a leader
 	for _, s := range f.servers {
 		_, ended, _ := s.log.find(func(logLine) bool { return false })

@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/client"
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/store/postgrestest"
 )
@@ -71,11 +71,11 @@ func TestRestoredPostgres(t *testing.T) {
 			postgrestest.Exec(t, postgres.String(), "DROP SCHEMA "+schema+" CASCADE")
 			tool("pg_restore", "--exit-on-error", into)
 			var done string
-			require.Eventually(t, func() bool { // the servers in the copy look alive until their leases expire
+			testenv.AwaitTrue(t, "the servers of the copy to expire", func() bool { // the servers in the copy look alive until their leases expire
 				r := s.cli("restore", "--store-file", named)
 				done = r.out
 				return r.code == 0
-			}, waitTimeout, time.Second, "servers of the copy do not expire")
+			})
 			return done
 		},
 		start: func() {
@@ -122,10 +122,10 @@ func runRestoreScenario(t *testing.T, s *server, by backupMethod) {
 	require.NoError(t, err)
 	require.Equal(t, client.ClaimReleased, now.State)
 	for _, gone := range []string{carl.Container, bob.Container, waiting} {
-		require.Eventually(t, func() bool {
+		testenv.AwaitTrue(t, "the end of container "+gone, func() bool {
 			_, err := s.engine.Status(t.Context(), gone)
 			return errors.Is(err, runtime.ErrNotFound)
-		}, waitTimeout, 50*time.Millisecond, "container %s still exists", gone)
+		})
 	}
 	require.NotEqual(t, waiting, s.awaitIdle("wiped"))
 	require.False(t, s.claimAs("wiped", "eve").run("read", "/state/note").OK(), "eve reads what is bob's")
@@ -138,13 +138,13 @@ func runRestoreScenario(t *testing.T, s *server, by backupMethod) {
 func (s *server) awaitIdle(workload string) string {
 	s.t.Helper()
 	var id string
-	require.Eventually(s.t, func() bool {
+	testenv.AwaitTrue(s.t, "an idle container", func() bool {
 		all, err := s.Containers(s.t.Context(), client.ContainerFilter{Workload: workload, States: []client.ContainerState{client.ContainerIdle}})
 		require.NoError(s.t, err)
 		if len(all) > 0 {
 			id = all[0].ID
 		}
 		return id != ""
-	}, waitTimeout, 20*time.Millisecond, "no container is idle")
+	})
 	return id
 }

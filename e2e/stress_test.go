@@ -17,6 +17,7 @@ import (
 
 	"github.com/hostler/hostler/client"
 	"github.com/hostler/hostler/internal/flow"
+	"github.com/hostler/hostler/internal/testenv"
 )
 
 // Parameters of the stress test. After a kill a claim with a hook may wait for a
@@ -241,12 +242,12 @@ func (s *stress) check() {
 func requireSettled(t *testing.T, s *server) {
 	t.Helper()
 	var live []client.Claim
-	require.Eventually(t, func() bool {
+	testenv.AwaitTrue(t, "the end of all claims", func() bool {
 		var err error
 		live, err = s.Claims(t.Context(), client.ClaimFilter{Workload: "crowd"})
 		require.NoError(t, err)
 		return len(live) == 0
-	}, waitTimeout, 200*time.Millisecond, "claims are still live")
+	})
 	require.Empty(t, live)
 	containers, err := s.Containers(t.Context(), client.ContainerFilter{States: []client.ContainerState{client.ContainerClaimed}})
 	require.NoError(t, err)

@@ -9,9 +9,10 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/internal/testenv"
 )
 
 // trialFile is a workload for the process backend that shows each point.
@@ -103,7 +104,7 @@ func (r *runningTrial) output() string {
 // await waits until the output has a text n times.
 func (r *runningTrial) await(text string, n int) {
 	r.t.Helper()
-	require.Eventually(r.t, func() bool { return strings.Count(r.output(), text) >= n }, waitTimeout, 20*time.Millisecond, "%s", text)
+	testenv.AwaitTrue(r.t, "the output "+text, func() bool { return strings.Count(r.output(), text) >= n })
 }
 
 // end sends a signal and returns the exit code; -1 of a command that was killed.

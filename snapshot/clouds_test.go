@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
@@ -228,13 +227,11 @@ func TestCloudsUnavailable(t *testing.T) {
 			return true
 		})
 		b := c.bucket("bucket")
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-		defer cancel()
 		var g errgroup.Group
 		for name, call := range bucketCalls {
 			g.Go(func() error {
-				if err := call(ctx, b); err == nil || ctx.Err() != nil {
-					return fmt.Errorf("%s: %w", name, errors.Join(err, ctx.Err()))
+				if err := call(t.Context(), b); err == nil {
+					return fmt.Errorf("%s succeeds", name)
 				}
 				return nil
 			})

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/snapshot"
 	clouds "github.com/hostler/hostler/snapshot/cloud"
 )
@@ -100,13 +100,9 @@ func TestCredentialsAreFile(t *testing.T) {
 			_, err := sinks.Open(t.Context(), config)
 			opened <- err
 		}()
-		select {
-		case err := <-opened:
-			require.ErrorIs(t, err, snapshot.ErrCredentials, name)
-			require.ErrorContains(t, err, want, name)
-		case <-time.After(time.Minute):
-			t.Fatalf("%s: the sink is blocked", name)
-		}
+		err := testenv.Await(t, opened, "the sink of the "+name)
+		require.ErrorIs(t, err, snapshot.ErrCredentials, name)
+		require.ErrorContains(t, err, want, name)
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
@@ -18,6 +17,7 @@ import (
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/pool"
 )
 
@@ -110,11 +110,11 @@ func TestFailedBatchCommitIsReported(t *testing.T) {
 			answers[i] = w.update(context.Background(), change)
 			return nil
 		})
-		require.Eventually(t, func() bool { // in this order
+		testenv.AwaitTrue(t, "the change to be queued", func() bool { // in this order
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			return len(w.queue) == i+1
-		}, time.Minute, time.Millisecond)
+		})
 	}
 	close(proceed)
 	require.NoError(t, first.Wait())

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/store"
 	"github.com/hostler/hostler/store/postgrestest"
@@ -53,8 +54,7 @@ func awaitDisconnected(t *testing.T, target string) {
 	require.NoError(t, err)
 	query := fmt.Sprintf(`SELECT count(*) FROM pg_stat_activity WHERE application_name = '%s'`,
 		u.Query().Get("application_name"))
-	require.Eventually(t, func() bool { return postgrestest.QueryInt(t, postgrestest.Server(t), query) == 0 },
-		30*time.Second, 20*time.Millisecond)
+	testenv.AwaitTrue(t, "the sessions to end", func() bool { return postgrestest.QueryInt(t, postgrestest.Server(t), query) == 0 })
 }
 
 // Events of every server reach the followers of every server. None is missed,
@@ -276,8 +276,8 @@ func TestFailoverLosesEvents(t *testing.T) {
 	postgrestest.Exec(t, target, `DELETE FROM events WHERE seq > 3; UPDATE log SET last = 3`)
 	require.NoError(t, other.Append(t.Context(), warning("real")))
 	proxy.BreakConnections()
-	require.Eventually(t, func() bool {
+	testenv.AwaitTrue(t, "the database's event", func() bool {
 		p, err := db.Events(t.Context(), activity.Filter{}, 3, 10)
 		return err == nil && p.Rewinds == 1 && len(p.Items) == 1 && p.Items[0].Message == "real"
-	}, time.Minute, 20*time.Millisecond)
+	})
 }

@@ -8,9 +8,10 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/internal/testenv"
 )
 
 // writeFile writes a file into a directory atomically.
@@ -200,13 +201,7 @@ func runDirectory(t *testing.T, f *Directory, dir string) (<-chan Change, <-chan
 // nextChange returns the next change of a Directory.
 func nextChange(t *testing.T, changes <-chan Change) string {
 	t.Helper()
-	select {
-	case c := <-changes:
-		return describe([]Change{c})[0]
-	case <-time.After(20 * time.Second):
-		require.FailNow(t, "no change within 20 s")
-		return ""
-	}
+	return describe([]Change{testenv.Await(t, changes, "a change")})[0]
 }
 
 // Run reports the changes before its start and while it runs, for every way of
@@ -262,11 +257,6 @@ func TestDirectoryRunEndsWhenDirectoryIsRemoved(t *testing.T) {
 	changes, ended := runDirectory(t, new(Directory), dir)
 	require.Equal(t, "a.yaml a=one", nextChange(t, changes))
 	require.NoError(t, os.Rename(dir, dir+".gone"))
-	select {
-	case err := <-ended:
-		require.ErrorIs(t, err, os.ErrNotExist)
-	case <-time.After(20 * time.Second):
-		require.FailNow(t, "Run did not return after its directory was removed")
-	}
+	require.ErrorIs(t, testenv.Await(t, ended, "Run returns"), os.ErrNotExist)
 	require.Empty(t, changes)
 }

@@ -4,8 +4,8 @@ import (
 	"os"
 	"sync"
 	"testing"
-	"time"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime/shim"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -29,10 +29,10 @@ func TestCommandEndsWhileInputIsWritten(t *testing.T) {
 	require.True(t, ok && err == nil)
 	running := new(sync.WaitGroup)
 	running.Go(func() { c.feed(in) }) // ends with finishStreams
-	require.Eventually(t, func() bool {
+	testenv.AwaitTrue(t, "a full pipe", func() bool {
 		n, err := unix.IoctlGetInt(int(theirs.Fd()), unix.TIOCINQ)
 		return err == nil && n > maxPendingInput/2
-	}, time.Minute, time.Millisecond)
+	})
 	c.finishStreams(running)
 	require.Empty(t, c.pending)
 }

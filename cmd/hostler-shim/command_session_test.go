@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/shim"
 )
@@ -163,22 +164,22 @@ func TestCommandIsKeptUntilClosed(t *testing.T) {
 	require.Equal(t, shim.MessageEnd, kind)
 	require.Contains(t, body, `"ExitCode":3`)
 	first.out.Abandon()
-	require.Eventually(t, func() bool {
+	testenv.AwaitTrue(t, "the end of the attachment", func() bool {
 		all, err := session.Commands(t.Context(), 7)
 		require.NoError(t, err)
 		require.Len(t, all, 1, "its client may attach again")
 		return !all[0].Attached
-	}, time.Minute, time.Millisecond)
+	})
 	a := c.attach(0, nil)
 	_, _ = a.next()
 	_, _ = a.next()
 	require.NoError(t, a.CloseWrite())
 	a.requireEnded()
-	require.Eventually(t, func() bool {
+	testenv.AwaitTrue(t, "the command to be forgotten", func() bool {
 		all, err := session.Commands(t.Context(), 7)
 		require.NoError(t, err)
 		return len(all) == 0
-	}, time.Minute, time.Millisecond, "it is forgotten")
+	})
 }
 
 // A lost worker is reported until every process was killed, unless that has killed

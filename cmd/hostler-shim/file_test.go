@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
@@ -191,10 +190,10 @@ func TestEndedUpload(t *testing.T) {
 	require.NoError(t, cmd.Start())
 	_, err = shim.NewFileWriter(in).Write([]byte("text"))
 	require.NoError(t, err)
-	require.Eventually(t, func() bool {
+	testenv.AwaitTrue(t, "the incomplete upload", func() bool {
 		names := namesIn(t, root)
 		return len(names) == 1 && strings.HasPrefix(names[0], uploadPrefix)
-	}, time.Minute, time.Millisecond)
+	})
 	require.NoError(t, cmd.Process.Signal(unix.SIGTERM))
 	require.Error(t, cmd.Wait())
 	require.Empty(t, namesIn(t, root))

@@ -1,13 +1,16 @@
 package main
 
 import (
+	"fmt"
 	"net"
+	"os"
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -40,11 +43,13 @@ func TestPendingConnectionEndsWithItsClaim(t *testing.T) {
 		_, err := dialPort(port, c.closed)
 		ended <- err
 	}()
-	select {
-	case err := <-ended:
-		require.Fail(t, "the listener is not full", "%v", err)
-	case <-time.After(100 * time.Millisecond):
-	}
+	synSent := fmt.Sprintf(":%04X 02 ", port) // the remote port, and the state of the socket
+	testenv.AwaitTrue(t, "the connection is pending", func() bool {
+		sockets, err := os.ReadFile("/proc/net/tcp")
+		require.NoError(t, err)
+		require.Empty(t, ended, "the listener is not full")
+		return strings.Contains(string(sockets), synSent)
+	})
 	require.NoError(t, p.closeBelow(5))
 	require.ErrorIs(t, <-ended, runtime.ErrStaleFence, "it is not the timeout that ends it")
 }

@@ -266,10 +266,10 @@ func TestScanStamps(t *testing.T) {
 			require.Zero(t, first.read["file"].Stamp)
 		}
 		var second scanned
-		require.Eventually(t, func() bool {
+		testenv.AwaitTrue(t, "the file's stamp", func() bool {
 			second = scanAll(t, dir, scanOf{live: live, reads: readsAll})
 			return !second.read["file"].Stamp.IsZero()
-		}, time.Minute, 10*time.Millisecond)
+		})
 		age := stampAge
 		if live {
 			age = liveStampAge
@@ -316,10 +316,10 @@ func requireMappedStamp(t *testing.T, dir string) {
 	defer func() { require.NoError(t, unix.Munmap(memory)) }()
 	memory[0] = 'a' // the page is dirty from now on
 	var seen scanned
-	require.Eventually(t, func() bool {
+	testenv.AwaitTrue(t, "the file's stamp", func() bool {
 		seen = scanAll(t, dir, scanOf{live: true, reads: readsAll})
 		return !seen.read["file"].Stamp.IsZero()
-	}, time.Minute, 50*time.Millisecond)
+	})
 	require.Equal(t, byte('a'), seen.content["file"][0])
 	memory[0] = 'b'
 	now := scanAll(t, dir, scanOf{live: true})

@@ -3,11 +3,11 @@ package main
 import (
 	"os"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime/shim"
 	"github.com/hostler/hostler/runtime/shim/proctree"
 )
@@ -23,7 +23,7 @@ func openSession(t *testing.T, s *supervisor) *os.File {
 	go newSession(s, pair[1]).serve(func() {}) // ends with the session
 	_, _, err = shim.ServerHandshake(server, s.config.Key, shim.Version)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return countSessions(s) > before }, time.Minute, time.Millisecond)
+	testenv.AwaitTrue(t, "the session", func() bool { return countSessions(s) > before })
 	return server
 }
 
@@ -71,6 +71,6 @@ func TestEndedSessionIsClosedAfterAnswer(t *testing.T) {
 	s.sessions.endUntrusted()
 	require.False(t, wasClosed(t, untrusted))
 	s.sessions.closeEnded()
-	require.Eventually(t, func() bool { return wasClosed(t, untrusted) }, time.Minute, time.Millisecond)
+	testenv.AwaitTrue(t, "the session to be closed", func() bool { return wasClosed(t, untrusted) })
 	require.False(t, wasClosed(t, trusted))
 }

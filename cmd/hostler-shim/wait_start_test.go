@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/shim"
 )
@@ -48,19 +49,15 @@ func startInitIn(t *testing.T, dir, fence string) (*shim.Session, <-chan error) 
 	}()
 	t.Cleanup(func() { // before the directory is removed
 		_ = c.Process.Signal(os.Interrupt)
-		select {
-		case <-gone:
-		case <-time.After(10 * time.Second):
-			_ = c.Process.Kill()
-		}
+		testenv.Await(t, gone, "init exits")
 	})
-	require.Eventually(t, func() bool {
+	testenv.AwaitTrue(t, "init to listen", func() bool {
 		conn, err := net.Dial("unix", dir+"/sock")
 		if err == nil {
 			conn.Close()
 		}
 		return err == nil
-	}, time.Minute, time.Millisecond, "it listens")
+	})
 	sessions := shim.NewSessions(shim.Options{
 		Secret: secret, CheckRunning: func(context.Context, string) error { return nil },
 		Dial: func(context.Context, string) (io.ReadWriteCloser, int, error) {
@@ -88,12 +85,7 @@ func TestInitWithFenceWaitsForStart(t *testing.T) {
 		require.ErrorIs(t, err, runtime.ErrNotRunning, "its commands have ended with it")
 		require.ErrorIs(t, s.EndCommand(t.Context(), "x", 5), runtime.ErrNotRunning)
 		require.ErrorIs(t, s.StartMain(t.Context(), 4), runtime.ErrStaleFence)
-		select {
-		case err := <-exited:
-			require.ErrorContains(t, err, "exit status 7")
-		case <-time.After(time.Minute):
-			require.Fail(t, "init does not exit")
-		}
+		require.ErrorContains(t, testenv.Await(t, exited, "init exits"), "exit status 7")
 		require.ErrorIs(t, s.Restart(t.Context(), 5), runtime.ErrNotRunning)
 	})
 	t.Run("responsible flow", func(t *testing.T) {
@@ -246,7 +238,7 @@ func TestStartMainEndsWhatEarlierFlowStarted(t *testing.T) {
 		_, err := s.Exec(ctx, runtime.Command{Args: []string{"sh", "-c", "echo > " + started + "; exec sleep 60"}, Fence: 5, Timeout: time.Minute})
 		ended <- err
 	}()
-	require.Eventually(t, func() bool { _, err := os.Stat(started); return err == nil }, time.Minute, time.Millisecond)
+	testenv.AwaitTrue(t, "the command to start", func() bool { _, err := os.Stat(started); return err == nil })
 	require.NoError(t, s.StartMain(ctx, 6))
 	require.ErrorIs(t, <-ended, runtime.ErrContainerExited)
 	result, err := s.Exec(ctx, runtime.Command{Args: []string{"true"}, Fence: 6})

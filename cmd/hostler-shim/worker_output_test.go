@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/shim"
 )
@@ -56,11 +57,11 @@ func (p *playedWorker) write(kind shim.Kind, message any) {
 
 func (p *playedWorker) await(condition func() bool) {
 	p.t.Helper()
-	require.Eventually(p.t, condition, time.Minute, time.Millisecond)
+	testenv.AwaitTrue(p.t, "the state of the worker", condition)
 }
 
-// longTimeout is for an answer that comes: a busy machine may take some time for it.
-const longTimeout = time.Minute
+// longTimeout is for an answer that comes: a busy machine may take any time for it.
+const longTimeout = time.Hour
 
 func (p *playedWorker) isAsked() bool {
 	p.askMu.Lock()

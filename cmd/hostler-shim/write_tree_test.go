@@ -65,10 +65,10 @@ func TestWriteTree(t *testing.T) {
 	require.Len(t, w.stamps, 3)
 	var got scanned
 	owner := treeOwner{identity{uid: os.Geteuid(), gid: os.Getegid()}, true}
-	require.Eventually(t, func() bool {
+	testenv.AwaitTrue(t, "a stamp of each file", func() bool {
 		got = scanAll(t, dir, scanOf{owner: owner})
 		return !slices.ContainsFunc(got.entries, func(e tree.Entry) bool { return e.Kind == tree.File && e.Stamp.IsZero() })
-	}, time.Minute, 10*time.Millisecond)
+	})
 	var stamps []tree.Stamp
 	for i := range got.entries {
 		if got.entries[i].Kind == tree.File {
@@ -260,10 +260,10 @@ func TestWriteHidesFile(t *testing.T) {
 	require.NoError(t, w.Create(fileEntry("f", 1<<20)))
 	_, err := w.Write(bytes.Repeat([]byte("x"), 1<<19))
 	require.NoError(t, err)
-	require.Eventually(t, func() bool {
+	testenv.AwaitTrue(t, "the file without permissions", func() bool {
 		info, err := os.Lstat(filepath.Join(dir, "f"))
 		return err == nil && info.Mode().Perm() == 0
-	}, time.Minute, time.Millisecond)
+	})
 	require.NoError(t, w.Hole(1<<19))
 	require.NoError(t, w.close())
 	info, err := os.Lstat(filepath.Join(dir, "f"))

@@ -200,7 +200,7 @@ func TestWatch(t *testing.T) {
 // newInterrupt returns the context of a command that a test interrupts.
 func newInterrupt(t *testing.T) (context.Context, func()) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	return ctx, cancel
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/hostler/hostler/hooks/request"
 	"github.com/hostler/hostler/hooks/runner"
 	"github.com/hostler/hostler/hooks/variables"
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -128,7 +129,7 @@ func TestUnsolicitedResponse(t *testing.T) {
 		Action: hooks.Request{Method: "POST", URL: url, Auth: hooks.Auth{Type: hooks.AuthBearer, Secret: "A"}},
 	})
 	require.NoError(t, res.Err)
-	require.Eventually(t, func() bool { return strings.Contains(out.String(), "Unsolicited response") }, time.Minute, time.Millisecond)
+	testenv.AwaitTrue(t, "the log line of net/http", func() bool { return strings.Contains(out.String(), "Unsolicited response") })
 	require.NotContains(t, out.String(), secret[:4])
 }
 

@@ -5,10 +5,10 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"io/fs"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -30,13 +30,10 @@ func FindBounds(root fs.FS) (map[string][]string, error) {
 		case !test || dir == "internal/testenv":
 			return nil
 		case b.packages[dir] == nil:
-			b.packages[dir] = &testPackage{functions: map[string][]*testFunction{}, imports: map[string]bool{}, bubbles: map[string]bool{}}
+			b.packages[dir] = &testPackage{map[string][]*testFunction{}, map[string]bool{}, map[string]bool{}, map[string]bool{}}
 		}
 		return b.packages[dir].read(root, name)
 	})
-	if err != nil {
-		return nil, err
-	}
 	for dir, p := range b.packages {
 		for name := range p.functions {
 			if strings.HasPrefix(name, "Test") || strings.HasPrefix(name, "Fuzz") {
@@ -44,12 +41,13 @@ func FindBounds(root fs.FS) (map[string][]string, error) {
 			}
 		}
 	}
-	return b.found, nil
+	return b.found, err
 }
 
 // testPackage is the code for tests in a directory.
 type testPackage struct {
-	functions map[string][]*testFunction // by name; methods and variables too
+	functions map[string][]*testFunction // by their names; methods and variables too
+	reached   map[string]bool            // names
 	imports   map[string]bool            // packages of ours
 	bubbles   map[string]bool            // functions that call their argument in a bubble
 }
@@ -57,6 +55,8 @@ type testPackage struct {
 // testFunction is a declaration.
 type testFunction struct {
 	file    string
+	names   []string // of a method, also its type's
+	method  bool
 	decl    ast.Decl
 	fset    *token.FileSet
 	visited bool
@@ -74,17 +74,13 @@ func (p *testPackage) read(root fs.FS, name string) error {
 		return fmt.Errorf("parse %s: %w", name, err)
 	}
 	for _, spec := range parsed.Imports {
-		imported, err := strconv.Unquote(spec.Path.Value)
-		if err != nil {
-			return fmt.Errorf("parse %s: %w", name, err)
-		}
-		if ours, ok := cutModule(imported); ok {
+		if ours, ok := cutModule(strings.Trim(spec.Path.Value, `"`)); ok {
 			p.imports[ours] = true
 		}
 	}
 	for _, decl := range parsed.Decls {
-		f := &testFunction{file: name, decl: decl, fset: fset}
-		for _, declared := range declaredNames(decl) {
+		f := newTestFunction(decl, name, fset)
+		for _, declared := range f.names {
 			p.functions[declared] = append(p.functions[declared], f)
 		}
 		if f, ok := decl.(*ast.FuncDecl); ok && takesFunction(f) && contains(f, isBubble) {
@@ -94,22 +90,24 @@ func (p *testPackage) read(root fs.FS, name string) error {
 	return nil
 }
 
-// declaredNames returns the names of a function, or of variables.
-func declaredNames(decl ast.Decl) []string {
-	var names []string
+func newTestFunction(decl ast.Decl, file string, fset *token.FileSet) *testFunction {
+	f := &testFunction{file: file, decl: decl, fset: fset}
 	switch decl := decl.(type) {
 	case *ast.FuncDecl:
-		names = append(names, decl.Name.Name)
+		f.names = append(f.names, decl.Name.Name)
+		if f.method = decl.Recv != nil; f.method {
+			f.names = append(f.names, strings.Trim(types.ExprString(decl.Recv.List[0].Type), "*"))
+		}
 	case *ast.GenDecl:
 		for _, spec := range decl.Specs {
 			if values, ok := spec.(*ast.ValueSpec); ok {
 				for _, name := range values.Names {
-					names = append(names, name.Name)
+					f.names = append(f.names, name.Name)
 				}
 			}
 		}
 	}
-	return names
+	return f
 }
 
 func takesFunction(f *ast.FuncDecl) bool {
@@ -130,8 +128,10 @@ func (b bounds) visit(dir, name string) {
 	if b.packages[dir] == nil {
 		return
 	}
-	for _, f := range b.packages[dir].functions[name] {
-		if !f.visited {
+	p := b.packages[dir]
+	p.reached[name] = true
+	for _, f := range p.functions[name] {
+		if !f.visited && (!f.method || p.reached[f.names[0]] && p.reached[f.names[1]]) {
 			f.visited = true
 			ast.Inspect(f.decl, walker{b, dir, f, map[string]bool{}}.inspect)
 		}
@@ -197,7 +197,7 @@ func (w walker) isBound(call *ast.CallExpr, receiver, function string) bool {
 		return receiver == "time" || isNow(call.Fun.(*ast.SelectorExpr).X)
 	case "WithTimeout", "WithDeadline", "WithTimeoutCause", "WithDeadlineCause":
 		return receiver == "context"
-	case "SetDeadline", "SetReadDeadline", "SetWriteDeadline", "WithinDuration":
+	case "SetDeadline", "SetReadDeadline", "SetWriteDeadline":
 		return contains(call, isNow)
 	}
 	return false

@@ -75,6 +75,8 @@ func TestFindBounds(t *testing.T) {
 		"function of both":  {map[string]string{"a/a_test.go": test("synctest.Test(t, f)\n\tf()") + "func f() { " + sleep + " }"}, 1},
 		"maker of bubbles": {map[string]string{"a/a_test.go": test("run(t, func() { "+sleep+" })") +
 			"func run(t *testing.T, f func()) { synctest.Test(t, func(t *testing.T) { f() }) }"}, 0},
+		"type of a bubble": {map[string]string{"a/a_test.go": test("synctest.Test(t, func() { x{}.f() })\n\ty{}.f()") +
+			"func (x) f() { " + sleep + " }\n\nfunc (y) f() {}"}, 0},
 		"benchmark": {map[string]string{"a/a_test.go": "package x\n\nfunc BenchmarkX(b *testing.B) { " + sleep + " }"}, 0},
 		"support": {map[string]string{
 			"a/a_test.go":     "package x\n\nimport \"" + module + "/a/atest\"\n\n" + test("atest.Run(t)")[len("package x"):],

@@ -37,7 +37,7 @@ var layers = []layer{
 	{"runtime/process", []string{"runtime", "runtime/shim/..."}},
 	{"runtime/kubernetes", []string{"runtime", "runtime/shim", "runtime/shim/backend"}},
 	{"runtime/fake", []string{"runtime", "runtime/tree"}},
-	{"runtime/runtimetest", []string{"runtime", "runtime/tree", "internal/testenv"}},
+	{"runtime/runtimetest", []string{"internal/testenv", "runtime", "runtime/tree"}},
 	{"runtime/runtimetest/box", nil},
 	{"runtime/runtimetest/attacker", nil},
 	{"runtime/runtimetest/attacktable", nil},

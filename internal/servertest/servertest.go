@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/hostler/hostler/internal/testenv"
 )
@@ -27,9 +28,6 @@ type Server struct {
 	Env  []string
 	Args func(host, port string) []string
 }
-
-// startTimeout bounds the start of a server, also on a busy machine.
-const startTimeout = time.Minute
 
 // Start starts a server that runs until the test ends, and returns its address:
 // host and port. The test's package must be directly below the module's root.
@@ -54,14 +52,20 @@ func Start(tb testing.TB, s Server) string {
 		cancel()
 		require.NoError(tb, err)
 	}
+	ended := make(chan error, 1)
+	var running errgroup.Group
+	running.Go(func() error { ended <- c.Wait(); return nil }) // ends with the context
 	tb.Cleanup(func() {
 		cancel()
-		_ = c.Wait() // it was killed
+		_ = running.Wait()
 		if tb.Failed() {
 			tb.Logf("output of the %s server: %s", s.Name, output.String())
 		}
 	})
-	require.Eventually(tb, func() bool { return isListening(address) }, startTimeout, 20*time.Millisecond, "the %s server does not answer", s.Name)
+	testenv.AwaitTrue(tb, "an answer of the "+s.Name+" server", func() bool {
+		require.Empty(tb, ended, "the %s server has ended", s.Name)
+		return isListening(address)
+	})
 	return address
 }
 

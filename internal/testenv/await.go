@@ -15,7 +15,7 @@ const (
 
 // Await returns the next value of ch, or the zero value once ch is closed. Its
 // only limit is the deadline of the test binary (go test -timeout): shortly
-// before that, it fails the test with a description of what it waited for. A
+// before that, it fails the test with what it waited for. A
 // machine that is slow is no reason to fail, so it takes no bound of its own.
 //
 // Call it in the test's goroutine. In a bubble of testing/synctest, where a wait
@@ -34,7 +34,7 @@ func Await[T any](tb testing.TB, ch <-chan T, what string) T {
 		return v
 	default:
 	}
-	tb.Fatalf("the test's deadline ended the wait for %s", what)
+	tb.Fatalf("%s: not before the test's deadline", what)
 	panic("unreachable")
 }
 
@@ -49,7 +49,7 @@ func AwaitTrue(tb testing.TB, what string, cond func() bool) {
 		select {
 		case <-time.After(delay):
 		case <-limit:
-			tb.Fatalf("the test's deadline ended the wait for %s", what)
+			tb.Fatalf("%s: not before the test's deadline", what)
 		}
 	}
 }

@@ -60,7 +60,7 @@ func TestAwaitFailsBeforeDeadline(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					tb := &deadlineTB{deadline: time.Now().Add(left)}
 					require.Panics(t, func() { wait(tb) })
-					require.Equal(t, "the test's deadline ended the wait for rain", tb.failure)
+					require.Equal(t, "rain: not before the test's deadline", tb.failure)
 					if left > 0 {
 						require.Less(t, time.Now(), tb.deadline)
 					}

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/internal/backoff"
+	"github.com/hostler/hostler/internal/testenv"
 )
 
 // second is a backoff of 1 s, 2 s, 4 s, and so on up to a minute.
@@ -309,11 +310,11 @@ func TestConcurrentUse(t *testing.T) {
 		})
 	}
 	adders.Wait()
-	require.Eventually(t, func() bool {
+	testenv.AwaitTrue(t, "an empty queue", func() bool {
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		return len(q.items) == 0
-	}, time.Minute, time.Millisecond)
+	})
 	stop()
 	requireEmpty(t, q)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/docker"
 	"github.com/hostler/hostler/runtime/shim"
@@ -198,15 +199,9 @@ func TestExecWhenContainerExits(t *testing.T) {
 				done <- err
 			}()
 			<-started
-			require.Eventually(t, func() bool { return mustExec(t, rt, id, "/box", "ps", "here") != "" },
-				time.Minute, 5*time.Millisecond)
+			testenv.AwaitTrue(t, "the command to run", func() bool { return mustExec(t, rt, id, "/box", "ps", "here") != "" })
 			require.NoError(t, end(t.Context(), "hostler-"+id))
-			select {
-			case err := <-done:
-				require.ErrorIs(t, err, runtime.ErrContainerExited)
-			case <-time.After(time.Minute):
-				t.Fatal("Exec hangs")
-			}
+			require.ErrorIs(t, testenv.Await(t, done, "Exec returns"), runtime.ErrContainerExited)
 		})
 	}
 }
@@ -243,14 +238,14 @@ func TestTenantNetworkIsolation(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []int{8080}, status.Endpoint.Ports)
 	address := net.JoinHostPort(status.Endpoint.Host, "8080")
-	require.Eventually(t, func() bool {
+	testenv.AwaitTrue(t, "the port to be reached from this machine", func() bool {
 		conn, err := net.DialTimeout("tcp", address, time.Second)
 		if err != nil {
 			return false
 		}
 		conn.Close()
 		return true
-	}, time.Minute, 20*time.Millisecond, "from this machine")
+	})
 	require.Equal(t, "ok\n", mustExec(t, rt, id, "/tool", "dial", "127.0.0.1:8080"), "from itself")
 	require.NotEqual(t, "ok\n", mustExec(t, rt, other, "/tool", "dial", address), "from another tenant's")
 }

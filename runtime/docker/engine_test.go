@@ -113,10 +113,10 @@ func TestEngineReconnect(t *testing.T) {
 	}()
 	<-ready
 	var pid string
-	require.Eventually(t, func() bool {
+	testenv.AwaitTrue(t, "the command to run", func() bool {
 		pid, _, _ = strings.Cut(mustExec(t, direct, id, "/box", "ps", "through"), " ")
 		return pid != ""
-	}, time.Minute, 5*time.Millisecond)
+	})
 	l.disconnect()
 	require.ErrorIs(t, <-watched, runtime.ErrUnavailable)
 	_, err := rt.Status(t.Context(), id)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/runtimetest"
 )
@@ -46,13 +47,13 @@ func TestSignalAsUser(t *testing.T) {
 		require.NoError(t, err)
 		return result
 	}
-	require.Eventually(t, func() bool {
+	testenv.AwaitTrue(t, "the main process to handle signals", func() bool {
 		log, err := rt.Logs(t.Context(), spec.ID, time.Time{}, 100)
 		require.NoError(t, err)
 		text, err := io.ReadAll(log)
 		require.NoError(t, err)
 		return len(text) > 0
-	}, 30*time.Second, 10*time.Millisecond, "the main process handles signals")
+	})
 	require.True(t, run("kill", "main", "USR1").OK())
 	require.Equal(t, "USR1", run("await", "signals").Stdout.String())
 	refused := run("kill", "1", "USR1")

@@ -8,10 +8,10 @@ import (
 	"net/http"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/fake"
 )
@@ -93,10 +93,10 @@ func TestPortsEndWithTheContainer(t *testing.T) {
 	})
 	id := startContainer(t, rt)
 	s := openCommand(t, rt, id, runtime.TenantCommand{ID: "serve", Args: []string{"serve"}, Fence: claimFence})
-	require.Eventually(t, func() bool {
+	testenv.AwaitTrue(t, "the port", func() bool {
 		conn, err := rt.DialPort(t.Context(), id, 8080, claimFence)
 		return err == nil && conn.Close() == nil
-	}, time.Minute, time.Millisecond)
+	})
 	conn, err := rt.DialPort(t.Context(), id, 8080, claimFence)
 	require.NoError(t, err)
 	require.NoError(t, rt.Restart(t.Context(), id, claimFence))

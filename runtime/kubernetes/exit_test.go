@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/kubernetes"
 	"github.com/hostler/hostler/runtime/runtimetest"
@@ -38,13 +39,7 @@ func watchExits(t *testing.T, rt *kubernetes.Runtime, id string) <-chan runtime.
 
 func awaitExit(t *testing.T, exits <-chan runtime.Exit) runtime.Exit {
 	t.Helper()
-	select {
-	case d := <-exits:
-		return d
-	case <-time.After(clusterWait):
-		require.Fail(t, "an exit was not reported")
-		return runtime.Exit{}
-	}
+	return testenv.Await(t, exits, "the exit is reported")
 }
 
 // However a container exits, that is reported once, with what the cluster knows
@@ -75,7 +70,7 @@ func TestExitEvents(t *testing.T) {
 			t.Parallel()
 			rt := openRuntime(t)
 			id := startContainer(t, rt)
-			require.Eventually(t, func() bool { return hasLogs(t, rt, id) }, clusterWait, pollInterval)
+			testenv.AwaitTrue(t, "the log of the container", func() bool { return hasLogs(t, rt, id) })
 			exits := watchExits(t, rt, id)
 			test.end(t, rt, id)
 			d := awaitExit(t, exits)
@@ -83,10 +78,10 @@ func TestExitEvents(t *testing.T) {
 			require.Equal(t, test.oom, d.OOMKilled)
 			require.False(t, d.Time.IsZero())
 			require.NoError(t, rt.Destroy(t.Context(), id))
-			require.Eventually(t, func() bool {
+			testenv.AwaitTrue(t, "the end of the pod", func() bool {
 				_, err := rt.Status(t.Context(), id)
 				return errors.Is(err, runtime.ErrNotFound)
-			}, clusterWait, pollInterval)
+			})
 			require.Empty(t, exits, "a second time")
 			_, err := rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box"}})
 			require.ErrorIs(t, err, runtime.ErrNotFound)
@@ -109,7 +104,7 @@ func TestExitedContainerRestart(t *testing.T) {
 	t.Parallel()
 	rt := openRuntime(t)
 	id := startContainer(t, rt)
-	require.Eventually(t, func() bool { return hasLogs(t, rt, id) }, clusterWait, pollInterval)
+	testenv.AwaitTrue(t, "the log of the container", func() bool { return hasLogs(t, rt, id) })
 	exits := watchExits(t, rt, id)
 	mustExec(t, rt, id, "/box", "write", "kept", "x")
 	_, _ = rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "signal", "KILL"}})
@@ -118,14 +113,14 @@ func TestExitedContainerRestart(t *testing.T) {
 	_, err := rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "exit", "0"}})
 	require.ErrorIs(t, err, runtime.ErrNotRunning)
 	// The kubelet starts the shim again, and the main process is not started.
-	require.Eventually(t, func() bool {
+	testenv.AwaitTrue(t, "the files of the container", func() bool {
 		files, err := rt.CopyOut(t.Context(), id, "/data")
 		if err != nil {
 			return false
 		}
 		text, err := io.ReadAll(files)
 		return err == nil && len(text) > 0 && files.Close() == nil
-	}, clusterWait, pollInterval)
+	})
 	require.True(t, hasLogs(t, rt, id), "what it printed before it ended")
 	status, err := rt.Status(t.Context(), id)
 	require.NoError(t, err)
@@ -150,14 +145,14 @@ func TestExitedContainerRestartOverOpenSession(t *testing.T) {
 	id := startContainer(t, rt)
 	mustExec(t, rt, id, "/box", "write", "kept", "x")
 	_, _ = rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "kill", "main", "TERM"}})
-	require.Eventually(t, func() bool {
+	testenv.AwaitTrue(t, "the container to exit", func() bool {
 		status, err := rt.Status(t.Context(), id)
 		return err == nil && status.State == runtime.Exited
-	}, clusterWait, pollInterval)
-	require.Eventually(t, func() bool {
+	})
+	testenv.AwaitTrue(t, "the shim to be reached", func() bool {
 		_, err := rt.LastModified(t.Context(), id, []string{"/data"})
 		return err == nil
-	}, clusterWait, pollInterval, "the shim is reached")
+	})
 	require.NoError(t, rt.Stop(t.Context(), id, 1), "its files can be saved although it does not run")
 	require.NoError(t, rt.Restart(t.Context(), id, 1))
 	status, err := rt.Status(t.Context(), id)

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/rest"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/kubernetes"
 )
@@ -191,10 +192,10 @@ func TestServerOutage(t *testing.T) {
 		done <- err
 	}()
 	var pid string
-	require.Eventually(t, func() bool {
+	testenv.AwaitTrue(t, "the command to run", func() bool {
 		pid, _, _ = strings.Cut(mustExec(t, rt, id, "/box", "ps", "through"), " ")
 		return pid != ""
-	}, clusterWait, pollInterval)
+	})
 
 	f.setIntercept(func(w http.ResponseWriter, _ *http.Request) bool { panic(http.ErrAbortHandler) })
 	f.disconnect()
@@ -212,9 +213,7 @@ func TestServerOutage(t *testing.T) {
 		"Watch":   func() error { return rt.Watch(t.Context(), func() {}, func(runtime.Exit) {}) },
 	}
 	for name, call := range calls {
-		start := time.Now()
 		require.ErrorIs(t, call(), runtime.ErrUnavailable, name)
-		require.Less(t, time.Since(start), maxWait, name)
 	}
 	// A session repeats a request that it has begun, for as long as the caller
 	// waits.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/kubernetes"
 )
@@ -55,7 +56,7 @@ contexts: [{name: c, context: {cluster: c, user: u, namespace: "`+run+`"}}]
 	exits := watchExits(t, rt, id)
 	require.Equal(t, "hello\n", mustExec(t, rt, id, "/box", "echo", "hello"))
 	require.NoError(t, rt.CopyIn(t.Context(), id, "/data", 0, strings.NewReader(string(rootfs(t, map[string]string{"file": "x"})))))
-	require.Eventually(t, func() bool { return hasLogs(t, rt, id) }, clusterWait, pollInterval)
+	testenv.AwaitTrue(t, "the log of the container", func() bool { return hasLogs(t, rt, id) })
 	_, _ = rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "kill", "main", "TERM"}})
 	awaitExit(t, exits)
 	require.NoError(t, rt.Start(t.Context(), id, 1))

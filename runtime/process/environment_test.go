@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -37,11 +38,11 @@ func TestEnvironment(t *testing.T) {
 		return result.Stdout.String(), err
 	}
 	ofMain := func() (text string) {
-		require.Eventually(t, func() bool {
+		testenv.AwaitTrue(t, "the environment of the main process", func() bool {
 			var err error
 			text, err = box("read", "environment")
 			return err == nil && text != ""
-		}, 30*time.Second, time.Millisecond)
+		})
 		_, err := box("remove", "environment")
 		require.NoError(t, err)
 		return text

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/shim"
 	"github.com/hostler/hostler/runtime/shim/proctree"
@@ -68,10 +69,10 @@ func TestHaltIsFinal(t *testing.T) {
 	initID, err := p.runningInit()
 	require.NoError(t, err)
 	require.NoError(t, unix.Kill(initID.PID, shim.HaltSignal))
-	require.Eventually(t, func() bool {
+	testenv.AwaitTrue(t, "the end of process 1", func() bool {
 		_, err := rt.Exec(t.Context(), "c", runtime.Command{Args: []string{testprog, "pwd"}})
 		return errors.Is(err, runtime.ErrNotRunning)
-	}, time.Minute, 10*time.Millisecond)
+	})
 	require.ErrorIs(t, rt.Wipe(t.Context(), "c", 2), runtime.ErrWipeUnverified)
 	require.ErrorIs(t, rt.Restart(t.Context(), "c", 2), runtime.ErrTainted)
 }
@@ -106,13 +107,13 @@ func TestLateRestartOfExitedContainer(t *testing.T) {
 	require.NoError(t, rt.Restart(t.Context(), "c", 9))
 	endMain := func() {
 		_, _ = rt.Exec(t.Context(), "c", runtime.Command{Args: []string{testprog, "kill", "main", "TERM"}})
-		require.Eventually(t, func() bool { _, err := p.runningInit(); return err != nil }, time.Minute, time.Millisecond)
+		testenv.AwaitTrue(t, "the end of process 1", func() bool { _, err := p.runningInit(); return err != nil })
 	}
 	endMain()
 	require.ErrorIs(t, rt.Restart(t.Context(), "c", 8), runtime.ErrStaleFence)
 	_, err := rt.Exec(t.Context(), "c", runtime.Command{Args: []string{testprog, "pwd"}})
 	require.ErrorIs(t, err, runtime.ErrNotRunning)
-	require.Eventually(t, func() bool { _, err := p.runningInit(); return err != nil }, time.Minute, time.Millisecond)
+	testenv.AwaitTrue(t, "the end of process 1", func() bool { _, err := p.runningInit(); return err != nil })
 
 	for _, fence := range []int64{8, shim.NoFence} {
 		require.ErrorIs(t, rt.Start(t.Context(), "c", fence), runtime.ErrStaleFence)
@@ -139,7 +140,7 @@ func TestStopOfContainerThatExitsAtOnce(t *testing.T) {
 	_, err := rt.Exec(ctx, "c", runtime.Command{Args: []string{"/bin/sh", "-c", "touch crash"}, Fence: 5, Workdir: "/data"})
 	require.NoError(t, err)
 	_ = rt.Restart(ctx, "c", 5) // it may exit before the response
-	require.Eventually(t, func() bool { _, err := rt.paths("c").runningInit(); return err != nil }, time.Minute, time.Millisecond)
+	testenv.AwaitTrue(t, "the end of process 1", func() bool { _, err := rt.paths("c").runningInit(); return err != nil })
 	require.NoError(t, rt.Stop(ctx, "c", 6))
 	files, err := rt.CopyOut(ctx, "c", "/data")
 	require.NoError(t, err)
@@ -155,17 +156,17 @@ func TestExitCodeAfterRefusedCall(t *testing.T) {
 	require.NoError(t, rt.Restart(ctx, "c", 5))
 	exited := func() bool { _, err := p.runningInit(); return err != nil }
 	_, _ = rt.Exec(ctx, "c", runtime.Command{Args: []string{testprog, "kill", "main", "HUP"}})
-	require.Eventually(t, exited, time.Minute, time.Millisecond)
+	testenv.AwaitTrue(t, "the exit", exited)
 	require.Equal(t, 128+int(unix.SIGHUP), p.exitCode())
 	require.ErrorIs(t, rt.Restart(ctx, "c", 4), runtime.ErrStaleFence)
-	require.Eventually(t, exited, time.Minute, time.Millisecond)
+	testenv.AwaitTrue(t, "the exit", exited)
 	require.Equal(t, 128+int(unix.SIGHUP), p.exitCode())
 
 	require.NoError(t, rt.Restart(ctx, "c", 5))
 	initID, err := p.runningInit()
 	require.NoError(t, err)
 	initID.Signal(unix.SIGKILL)
-	require.Eventually(t, exited, time.Minute, time.Millisecond)
+	testenv.AwaitTrue(t, "the exit", exited)
 	require.Equal(t, sigkillExitCode, p.exitCode())
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/shim"
 	"github.com/hostler/hostler/runtime/shim/proctree"
@@ -59,7 +60,7 @@ func awaitCommand(t *testing.T, p containerPaths, arg string, ended <-chan error
 	t.Helper()
 	initID, err := p.runningInit()
 	require.NoError(t, err)
-	require.Eventually(t, func() bool {
+	testenv.AwaitTrue(t, "the command's process", func() bool {
 		if len(ended) > 0 {
 			return true
 		}
@@ -73,7 +74,7 @@ func awaitCommand(t *testing.T, p containerPaths, arg string, ended <-chan error
 			}
 		}
 		return false
-	}, time.Minute, time.Millisecond)
+	})
 	return found
 }
 

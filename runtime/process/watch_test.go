@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -20,13 +21,13 @@ func startAndExit(t *testing.T, rt *Runtime, id string) {
 	require.NoError(t, err)
 	initID.Signal(unix.SIGTERM)
 	require.True(t, waitExit(initID, time.Minute))
-	require.Eventually(t, func() bool {
+	testenv.AwaitTrue(t, "the process to be reaped", func() bool {
 		fd, err := unix.PidfdOpen(initID.PID, 0)
 		if err == nil {
 			unix.Close(fd)
 		}
 		return err != nil
-	}, time.Minute, time.Millisecond, "it is reaped")
+	})
 }
 
 // A container that has started and exited before the watcher looks, because the machine

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -243,7 +244,7 @@ func commandLeftover(t *testing.T, c *container) {
 	c.requireNoZombies(t)
 
 	cmd := c.tenantCommand("farewell", "the last words")
-	cmd.Grace = new(2 * maxWait)
+	cmd.Grace = new(time.Hour)
 	r, result := follow(t, c.open(t, cmd))
 	require.Contains(t, r.stdout.String(), "the last words", "the output of a process that was asked to exit")
 	require.False(t, result.Killed)

@@ -7,13 +7,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 )
 
 // held waits until a command is held back, and returns its status.
 func (c *container) held(t *testing.T, id string) (found runtime.CommandStatus) {
 	t.Helper()
-	eventually(t, "it is held back", func() bool {
+	testenv.AwaitTrue(t, "it is held back", func() bool {
 		found = c.status(t, id)
 		return found.Held
 	})
@@ -127,7 +128,7 @@ func commandControl(t *testing.T, c *container) {
 	require.True(t, r.follow(t, reader).OK())
 	require.Equal(t, "one two", r.stdout.String())
 	require.NoError(t, reader.Close())
-	eventually(t, "it is forgotten: its reader has everything", func() bool {
+	testenv.AwaitTrue(t, "it is forgotten: its reader has everything", func() bool {
 		_, err := c.rt.AttachCommand(t.Context(), c.id, cmd.ID, commandFence, runtime.ControlOnly)
 		return errors.Is(err, runtime.ErrUnknownRun)
 	})
@@ -201,7 +202,7 @@ func commandForgotten(t *testing.T, c *container) {
 	require.Equal(t, "words\n", r.stdout.String(), "it was not acknowledged")
 	require.True(t, result.OK())
 	require.NoError(t, s.Close())
-	eventually(t, "it is forgotten", func() bool {
+	testenv.AwaitTrue(t, "it is forgotten", func() bool {
 		all, err := c.rt.Commands(t.Context(), c.id, commandFence)
 		require.NoError(t, err)
 		return len(all) == 0

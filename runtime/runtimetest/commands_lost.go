@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -35,7 +36,7 @@ func (c *container) attackWorker(t *testing.T, signal string) (lost error, permi
 		}
 		ended <- err
 	}()
-	eventually(t, "it has ended, or its worker is stopped", func() bool {
+	testenv.AwaitTrue(t, "it has ended, or its worker is stopped", func() bool {
 		return len(ended) > 0 || c.mustExec(t, "stopped") != "0\n"
 	})
 	endErr := c.rt.EndCommand(t.Context(), c.id, cmd.ID, commandFence)
@@ -82,7 +83,7 @@ func commandOfExitedContainer(t *testing.T, c *container) {
 	} else {
 		require.ErrorIs(t, err, runtime.ErrUnavailable)
 	}
-	eventually(t, "it has exited", func() bool { return c.state(t, c.id) == runtime.Exited })
+	testenv.AwaitTrue(t, "it has exited", func() bool { return c.state(t, c.id) == runtime.Exited })
 	_, err = c.rt.AttachCommand(t.Context(), c.id, cmd.ID, commandFence, 0)
 	require.ErrorIs(t, err, runtime.ErrNotRunning)
 	require.NoError(t, c.rt.Restart(t.Context(), c.id, commandFence))

@@ -3,8 +3,8 @@ package runtimetest
 import (
 	"errors"
 	"testing"
-	"time"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 	"github.com/stretchr/testify/require"
 )
@@ -35,14 +35,9 @@ func containerExitCases(t *testing.T, s *suite) {
 				_, err := c.rt.Exec(t.Context(), c.id, c.command("hang", marker))
 				done <- err
 			}()
-			eventually(t, "the command runs", func() bool { return c.mustExec(t, "ps", marker) != "" })
+			testenv.AwaitTrue(t, "the command runs", func() bool { return c.mustExec(t, "ps", marker) != "" })
 			k.end(t, c)
-			select {
-			case err := <-done:
-				require.ErrorIs(t, err, runtime.ErrContainerExited)
-			case <-time.After(maxWait):
-				require.Fail(t, "Exec does not detect that its container has exited")
-			}
+			require.ErrorIs(t, testenv.Await(t, done, "Exec returns"), runtime.ErrContainerExited)
 		})
 	}
 	t.Run("worker killed", func(t *testing.T) {

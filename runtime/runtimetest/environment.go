@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -37,7 +38,7 @@ func writesEnvironment(spec *runtime.Spec) {
 // the next one.
 func (c *container) mainEnvironment(t *testing.T) (text string) {
 	t.Helper()
-	eventually(t, "the main process writes its environment", func() bool {
+	testenv.AwaitTrue(t, "the main process writes its environment", func() bool {
 		result, err := c.exec(t, c.command("read", "environment"))
 		text = result.Stdout.String()
 		return err == nil && result.OK() && text != ""

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 	"github.com/stretchr/testify/require"
 )
@@ -181,5 +182,5 @@ func noZombies(t *testing.T, c *container) {
 // just exited may for a moment, such as a worker that is not needed any more.
 func (c *container) requireNoZombies(t *testing.T) {
 	t.Helper()
-	eventually(t, "no zombies", func() bool { return c.mustExec(t, "zombies") == "0\n" })
+	testenv.AwaitTrue(t, "no zombies", func() bool { return c.mustExec(t, "zombies") == "0\n" })
 }

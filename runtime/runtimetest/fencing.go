@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"testing"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 	"github.com/stretchr/testify/require"
 )
@@ -36,7 +37,7 @@ func fencingCase(t *testing.T, s *suite) {
 	require.ErrorIs(t, s.rt.Restart(t.Context(), c.id, 6), runtime.ErrStaleFence, "of an exited container")
 	_, err := c.exec(t, c.command("echo", "the main process was not started"))
 	require.ErrorIs(t, err, runtime.ErrNotRunning)
-	eventually(t, "it is exited as before", func() bool { return c.state(t, c.id) == runtime.Exited })
+	testenv.AwaitTrue(t, "it is exited as before", func() bool { return c.state(t, c.id) == runtime.Exited })
 	status, err := s.rt.Status(t.Context(), c.id)
 	require.NoError(t, err)
 	require.Equal(t, 0, status.ExitCode, "that of the main process")

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 	"github.com/stretchr/testify/require"
 )
@@ -227,15 +228,15 @@ func cancelledCopy(t *testing.T, c *container) {
 	require.NoError(t, err)
 	require.NotEmpty(t, c.mustExec(t, "ps", marker), "the packing process waits for its reader")
 	require.NoError(t, files.Close())
-	eventually(t, "the packing process has exited", func() bool { return c.mustExec(t, "ps", marker) == "" })
+	testenv.AwaitTrue(t, "the packing process has exited", func() bool { return c.mustExec(t, "ps", marker) == "" })
 
 	ctx, cancel := context.WithCancel(t.Context())
 	reader, writer := io.Pipe()
 	put := make(chan error, 1)
 	go func() { put <- c.rt.CopyIn(ctx, c.id, dir, 0, reader) }() // ends with the context
-	eventually(t, "the unpacking process runs", func() bool { return c.mustExec(t, "ps", marker) != "" })
+	testenv.AwaitTrue(t, "the unpacking process runs", func() bool { return c.mustExec(t, "ps", marker) != "" })
 	cancel()
 	require.ErrorIs(t, <-put, context.Canceled)
 	require.NoError(t, writer.Close())
-	eventually(t, "the unpacking process has exited", func() bool { return c.mustExec(t, "ps", marker) == "" })
+	testenv.AwaitTrue(t, "the unpacking process has exited", func() bool { return c.mustExec(t, "ps", marker) == "" })
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 	"github.com/stretchr/testify/require"
 )
@@ -14,14 +14,11 @@ import (
 // while the engine cannot confirm the removal.
 func Destroy(t testing.TB, rt runtime.Runtime, id string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 6*maxWait)
-	defer cancel()
-	err := rt.Destroy(ctx, id)
-	for errors.Is(err, runtime.ErrUnavailable) && ctx.Err() == nil {
-		<-time.After(time.Second)
-		err = rt.Destroy(ctx, id)
-	}
-	require.NoError(t, err, "Destroy")
+	testenv.AwaitTrue(t, "the removal of "+id, func() bool {
+		err := rt.Destroy(context.WithoutCancel(t.Context()), id)
+		require.True(t, err == nil || errors.Is(err, runtime.ErrUnavailable), "Destroy: %v", err)
+		return err == nil
+	})
 }
 
 // startError returns the reason why a command did not start.
@@ -41,13 +38,6 @@ func isUnsupported(t *testing.T, limited bool, what string) bool {
 		t.Logf("not required of this backend: %s", what)
 	}
 	return limited
-}
-
-// eventually polls until the condition is true: for what the contract promises
-// soon, not at once. The interval is the engine's time, not an order of events.
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	require.Eventually(t, condition, maxWait, 5*time.Millisecond, what)
 }
 
 // state returns the State in a container's Status.

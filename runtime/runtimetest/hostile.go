@@ -90,7 +90,7 @@ func RunHostile(t *testing.T, backend string, h Harness) {
 			t.Logf("%d goroutines at the beginning; now:\n%s", goroutines, text.String())
 		}
 	})
-	eventually(t, "what the attacks have started in this process has ended", func() bool {
+	testenv.AwaitTrue(t, "what the attacks have started in this process has ended", func() bool {
 		return goruntime.NumGoroutine() <= goroutines+goroutineSlack
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 	"github.com/stretchr/testify/require"
 )
@@ -52,7 +53,7 @@ func (c *container) requireNoProcess(t *testing.T, marker string) {
 func timeout(t *testing.T, c *container) {
 	marker := newMarker()
 	cmd := c.command("hang", marker)
-	cmd.Timeout, cmd.Grace = shortTimeout, new(2*maxWait)
+	cmd.Timeout, cmd.Grace = shortTimeout, new(time.Hour)
 	result, err := c.exec(t, cmd)
 	require.NoError(t, err)
 	require.True(t, result.TimedOut)
@@ -61,7 +62,6 @@ func timeout(t *testing.T, c *container) {
 	require.GreaterOrEqual(t, result.Duration, shortTimeout)
 	require.Equal(t, 143, result.ExitCode)
 	require.Equal(t, "SIGTERM", result.Signal)
-	require.Less(t, result.Duration, maxWait, "it did not wait for the grace period")
 	c.requireNoProcess(t, marker)
 }
 
@@ -124,7 +124,7 @@ func cancelled(t *testing.T, c *container) {
 		_, err := c.rt.Exec(ctx, c.id, c.command("hang", marker))
 		done <- err
 	}()
-	eventually(t, "the command runs", func() bool { return c.mustExec(t, "ps", marker) != "" })
+	testenv.AwaitTrue(t, "the command runs", func() bool { return c.mustExec(t, "ps", marker) != "" })
 	cancel(errCancelled)
 	require.ErrorIs(t, <-done, errCancelled)
 	c.requireNoProcess(t, marker)
@@ -154,7 +154,7 @@ func otherCommandsUnaffected(t *testing.T, c *container) {
 		done <- outcome{result, err}
 	}()
 	var pid string
-	eventually(t, "the command runs", func() bool {
+	testenv.AwaitTrue(t, "the command runs", func() bool {
 		pid, _, _ = strings.Cut(c.mustExec(t, "ps", marker), " ")
 		return pid != ""
 	})
@@ -165,9 +165,9 @@ func otherCommandsUnaffected(t *testing.T, c *container) {
 	require.NotEmpty(t, c.mustExec(t, "ps", marker), "the other command is still running")
 	if !isUnsupported(t, c.Limitations.NoKernel, "paused processes") {
 		c.mustExec(t, "kill", pid, "STOP")
-		eventually(t, "it is paused", func() bool { return c.mustExec(t, "state", pid) == "T\n" })
+		testenv.AwaitTrue(t, "it is paused", func() bool { return c.mustExec(t, "state", pid) == "T\n" })
 		c.mustExec(t, "kill", pid, "CONT")
-		eventually(t, "it continues", func() bool { return c.mustExec(t, "state", pid) != "T\n" })
+		testenv.AwaitTrue(t, "it continues", func() bool { return c.mustExec(t, "state", pid) != "T\n" })
 	}
 	c.mustExec(t, "kill", pid, "TERM")
 	other := <-done

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 	"github.com/stretchr/testify/require"
 )
@@ -85,7 +86,7 @@ func mainCannotStart(t *testing.T, s *suite) {
 	spec.Command = []string{"/no/such/program"}
 	s.create(t, spec)
 	require.Equal(t, runtime.StartBinaryNotFound, startError(t, s.rt.Start(t.Context(), spec.ID, 1)))
-	eventually(t, "it is not running", func() bool {
+	testenv.AwaitTrue(t, "it is not running", func() bool {
 		return s.state(t, spec.ID) != runtime.Running
 	})
 }
@@ -106,12 +107,12 @@ func mainExits(t *testing.T, s *suite) {
 // endMain has the main process exit by itself, and waits until Status reports it.
 func (c *container) endMain(t *testing.T) {
 	t.Helper()
-	eventually(t, "the main process handles SIGTERM", func() bool {
+	testenv.AwaitTrue(t, "the main process handles SIGTERM", func() bool {
 		return c.log(t, 1<<20) != ""
 	})
 	// The response may be lost with the container. This case does not test it.
 	_, _ = c.exec(t, c.command("kill", "main", "TERM"))
-	eventually(t, "the container exits with its main process", func() bool {
+	testenv.AwaitTrue(t, "the container exits with its main process", func() bool {
 		return c.state(t, c.id) == runtime.Exited
 	})
 }
@@ -171,7 +172,7 @@ func foreign(t *testing.T, s *suite) {
 
 func logs(t *testing.T, s *suite) {
 	c := s.start(t)
-	eventually(t, "the log has what the main process prints", func() bool {
+	testenv.AwaitTrue(t, "the log has what the main process prints", func() bool {
 		return c.log(t, 1<<20) == "idle\n"
 	})
 	require.Equal(t, "le\n", c.log(t, 3), "the last bytes")

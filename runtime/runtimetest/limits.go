@@ -96,9 +96,7 @@ func limitedFileSize(t *testing.T, s *suite) {
 func limitedOutput(t *testing.T, s *suite) {
 	c := s.start(t)
 	const limit = 1 << 20
-	start := time.Now()
 	result := c.limited(t, runtime.ProcessLimits{Output: limit}, "repeat", "x", strconv.Itoa(1<<50))
-	require.Less(t, time.Since(start), killTimeout)
 	require.Equal(t, runtime.LimitOutput, result.Exceeded)
 	require.False(t, result.OK())
 	require.Greater(t, result.Stdout.Total, int64(limit))

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
@@ -126,12 +127,11 @@ func gigabyte(t *testing.T, c *container) {
 // output asks for the output of a command. A question has only a few seconds, which
 // may be too short on a busy machine: then it is asked again.
 func (c *container) output(t *testing.T, runID string) (stdout, stderr runtime.Output, err error) {
-	for began := time.Now(); ; {
+	err = runtime.ErrUnavailable
+	for errors.Is(err, runtime.ErrUnavailable) {
 		stdout, stderr, err = c.rt.Output(t.Context(), c.id, runID)
-		if !errors.Is(err, runtime.ErrUnavailable) || time.Since(began) > maxWait {
-			return stdout, stderr, err
-		}
 	}
+	return stdout, stderr, err
 }
 
 // What a command has printed can be read while it runs, by several callers at once,
@@ -152,12 +152,12 @@ func outputWhileRunning(t *testing.T, c *container) {
 		require.Zero(t, stderr)
 		return stdout
 	}
-	eventually(t, "the command runs", func() bool {
+	testenv.AwaitTrue(t, "the command runs", func() bool {
 		_, _, err := c.output(t, cmd.RunID)
 		return !errors.Is(err, runtime.ErrUnknownRun)
 	})
 	want := runtime.Output{Head: "ignoring\n", Total: 9}
-	eventually(t, "the command has printed", func() bool { return printed() == want })
+	testenv.AwaitTrue(t, "the command has printed", func() bool { return printed() == want })
 	var callers errgroup.Group
 	for range 8 {
 		callers.Go(func() error {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"errors"
 	"io"
 	"net"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -70,7 +72,7 @@ func (s *suite) listen(t *testing.T, host, kind string) *listening {
 // await waits until the main process listens.
 func (l *listening) await(t *testing.T) {
 	t.Helper()
-	eventually(t, "the main process listens", func() bool {
+	testenv.AwaitTrue(t, "the main process listens", func() bool {
 		conn, err := l.rt.DialPort(t.Context(), l.id, l.port, 1)
 		if err != nil {
 			require.ErrorIs(t, err, runtime.ErrPortRefused)
@@ -109,13 +111,7 @@ func requireEnds(t *testing.T, conn runtime.PortConn) error {
 		_, err := io.Copy(io.Discard, conn)
 		ended <- err
 	}()
-	select {
-	case err := <-ended:
-		return err
-	case <-time.After(maxWait):
-		t.Fatal("the connection does not end")
-		return nil
-	}
+	return testenv.Await(t, ended, "the connection ends")
 }
 
 // requireFails asserts that reading ends, and not as if the program had ended it.
@@ -158,7 +154,7 @@ func portIPv6(t *testing.T, s *suite) {
 	defer func() { cancel(); <-ended }()
 	var conn runtime.PortConn
 	unsupported := false
-	eventually(t, "the program listens, or there is no IPv6", func() bool {
+	testenv.AwaitTrue(t, "the program listens, or there is no IPv6", func() bool {
 		select {
 		case result := <-ended:
 			ended <- result
@@ -242,12 +238,7 @@ func portMute(t *testing.T, s *suite) {
 	}
 	l.mustExec(t, "echo", "commands are not held back")
 	require.NoError(t, stuck.Close())
-	select {
-	case n := <-written:
-		require.Less(t, n, maxBuffered)
-	case <-time.After(maxWait):
-		t.Fatal("Close does not end Write")
-	}
+	require.Less(t, testenv.Await(t, written, "Close ends Write"), maxBuffered)
 }
 
 // A client that never reads holds back the program, and no other connection.
@@ -288,15 +279,13 @@ func portLimit(t *testing.T, s *suite) {
 
 // dialWhenRoom connects as soon as there is room: a connection that was closed may
 // still count for a moment.
-func (l *listening) dialWhenRoom(t *testing.T) runtime.PortConn {
+func (l *listening) dialWhenRoom(t *testing.T) (conn runtime.PortConn) {
 	t.Helper()
-	for began := time.Now(); ; {
-		conn, err := l.rt.DialPort(t.Context(), l.id, l.port, 1)
-		if err == nil {
-			return conn
-		}
-		require.ErrorIs(t, err, runtime.ErrTooManyConnections)
-		require.Less(t, time.Since(began), maxWait, "there is no room")
-		<-time.After(time.Millisecond)
-	}
+	testenv.AwaitTrue(t, "there is room", func() bool {
+		var err error
+		conn, err = l.rt.DialPort(t.Context(), l.id, l.port, 1)
+		require.True(t, err == nil || errors.Is(err, runtime.ErrTooManyConnections), "DialPort: %v", err)
+		return err == nil
+	})
+	return conn
 }

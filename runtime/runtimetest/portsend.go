@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -77,7 +78,7 @@ func portRestart(t *testing.T, s *suite) {
 // awaitFence is await for a later claim.
 func (l *listening) awaitFence(t *testing.T, fence int64) {
 	t.Helper()
-	eventually(t, "the main process listens again", func() bool {
+	testenv.AwaitTrue(t, "the main process listens again", func() bool {
 		conn, err := l.rt.DialPort(t.Context(), l.id, l.port, fence)
 		if err != nil {
 			return false
@@ -91,18 +92,13 @@ func (l *listening) awaitFence(t *testing.T, fence int64) {
 func portClosed(t *testing.T, s *suite) {
 	l := s.listen(t, "127.0.0.1", "source")
 	for range 2 * runtime.MaxPortConnections {
-		conn, err := l.rt.DialPort(t.Context(), l.id, l.port, 1)
-		if err != nil { // those that were closed last may still count
-			require.ErrorIs(t, err, runtime.ErrTooManyConnections)
-			<-time.After(time.Millisecond)
-			continue
-		}
+		conn := l.dialWhenRoom(t)
 		require.NoError(t, conn.Close())
 		require.NoError(t, conn.Close(), "again")
-		_, err = conn.Write([]byte("x"))
+		_, err := conn.Write([]byte("x"))
 		require.Error(t, err)
 	}
-	eventually(t, "the program's writes fail", func() bool { return l.log(t, 1<<20) != "listening\n" })
+	testenv.AwaitTrue(t, "the program's writes fail", func() bool { return l.log(t, 1<<20) != "listening\n" })
 }
 
 // A container that exits ends its connections.
@@ -111,7 +107,7 @@ func portExit(t *testing.T, s *suite) {
 	conn := l.dial(t, 1)
 	requireEcho(t, conn)
 	_, _ = l.exec(t, l.command("kill", "main", "KILL")) // the response may be lost with the container
-	eventually(t, "the container exits", func() bool { return l.state(t, l.id) == runtime.Exited })
+	testenv.AwaitTrue(t, "the container exits", func() bool { return l.state(t, l.id) == runtime.Exited })
 	_ = requireEnds(t, conn) // an error, or the end
 	_, err := l.rt.DialPort(t.Context(), l.id, l.port, 1)
 	require.ErrorIs(t, err, runtime.ErrNotRunning)

@@ -84,7 +84,7 @@ func (s *suite) recordedProtocol(t *testing.T, id string) int {
 func (c *container) requireErrors(t *testing.T, cause error) {
 	t.Helper()
 	ctx := t.Context()
-	command := runtime.Command{RunID: "k", Args: []string{c.testprog, "echo", "hello"}, Timeout: maxWait}
+	command := runtime.Command{RunID: "k", Args: []string{c.testprog, "echo", "hello"}, Timeout: longGrace}
 	_, exec := c.rt.Exec(ctx, c.id, command)
 	_, result := c.rt.WaitResult(ctx, c.id, command)
 	_, changed := c.rt.LastModified(ctx, c.id, []string{"/data"})

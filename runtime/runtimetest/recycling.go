@@ -3,6 +3,7 @@ package runtimetest
 import (
 	"testing"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 	"github.com/stretchr/testify/require"
 )
@@ -117,7 +118,7 @@ func wipeProcesses(t *testing.T, s *suite) {
 		_, err := s.rt.Exec(t.Context(), c.id, c.command("forkstorm", marker))
 		done <- err
 	}()
-	eventually(t, "the command runs", func() bool { return c.mustExec(t, "ps", marker) != "" })
+	testenv.AwaitTrue(t, "the command runs", func() bool { return c.mustExec(t, "ps", marker) != "" })
 	require.NoError(t, s.rt.Wipe(t.Context(), c.id, 1))
 	require.ErrorIs(t, <-done, runtime.ErrContainerExited)
 	require.NoError(t, s.rt.Restart(t.Context(), c.id, 1))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -60,12 +61,7 @@ func (c *container) serve(t *testing.T, rt runtime.Runtime, fence int64) *reques
 	}()
 	t.Cleanup(func() {
 		cancel()
-		select {
-		case err := <-s.ended:
-			t.Logf("ServeRequests: %v", err)
-		case <-time.After(maxWait):
-			t.Error("ServeRequests does not return")
-		}
+		t.Logf("ServeRequests: %v", testenv.Await(t, s.ended, "ServeRequests returns"))
 	})
 	return s
 }
@@ -74,7 +70,7 @@ func (c *container) serve(t *testing.T, rt runtime.Runtime, fence int64) *reques
 func (c *container) serving(t *testing.T, fence int64) *requestServer {
 	t.Helper()
 	s := c.serve(t, c.rt, fence)
-	eventually(t, "requests are served", func() bool {
+	testenv.AwaitTrue(t, "requests are served", func() bool {
 		result, err := c.exec(t, c.command("ask", "first", "ready", "{}"))
 		require.NoError(t, err)
 		return result.OK()
@@ -148,7 +144,7 @@ func requestsOfMain(t *testing.T, s *suite) {
 	c := s.start(t, func(spec *runtime.Spec) { spec.Command = []string{spec.Command[0], "asker", "question"} })
 	server := c.serving(t, 3)
 	c.mustExec(t, "write", "question", "asked {}")
-	eventually(t, "the request arrives", func() bool { return len(server.requests("asked")) > 0 })
+	testenv.AwaitTrue(t, "the request arrives", func() bool { return len(server.requests("asked")) > 0 })
 	require.False(t, server.requests("asked")[0].FromHook)
 }
 
@@ -189,25 +185,16 @@ func requestsLost(t *testing.T, s *suite) {
 		rt = s.Reopen(t)
 	}
 	second := c.serve(t, rt, 3)
-	eventually(t, "the other server serves it", func() bool {
+	testenv.AwaitTrue(t, "the other server serves it", func() bool {
 		result, err := c.exec(t, c.command("ask", "id", "moved", "{}"))
 		require.NoError(t, err)
 		return result.OK()
 	})
 	require.NotEmpty(t, second.requests("moved"))
 	require.NoError(t, s.rt.Destroy(t.Context(), c.id))
-	select {
-	case err := <-second.ended:
-		require.Error(t, err)
-		second.ended <- nil
-	case <-time.After(maxServed):
-		t.Fatal("the container is gone, and is still served")
-	}
+	require.Error(t, testenv.Await(t, second.ended, "the container is gone, and not served"))
+	second.ended <- nil
 }
-
-// maxServed is how long ServeRequests may take to notice that another server has
-// destroyed the container. Under gVisor the engine often leaves the stream open.
-const maxServed = 2 * time.Minute
 
 // What a process has sent before the processes of its container were ended is no
 // request of the next claim.
@@ -261,7 +248,7 @@ func requestFlood(t *testing.T, s *suite) {
 	out := c.mustExec(t, "ask-flood", "flooded", "400")
 	require.Contains(t, out, string(runtime.ProblemBusy))
 	require.Less(t, float64(len(server.requests("flooded"))), programBurst+programRate*time.Since(began).Seconds()+1)
-	eventually(t, "requests are answered again", func() bool {
+	testenv.AwaitTrue(t, "requests are answered again", func() bool {
 		result, err := c.exec(t, c.command("ask", "id", "after", "{}"))
 		require.NoError(t, err)
 		return result.OK()
@@ -306,13 +293,13 @@ func requestGarbage(t *testing.T, s *suite) {
 		_, err := c.rt.Exec(t.Context(), c.id, cmd)
 		ended <- err
 	}()
-	eventually(t, "requests are answered", func() bool {
+	testenv.AwaitTrue(t, "requests are answered", func() bool {
 		result, err := c.exec(t, c.command("ask", "id", "concurrent", "{}"))
 		require.NoError(t, err)
 		return result.OK()
 	})
 	require.NoError(t, <-ended)
-	eventually(t, "requests are answered", func() bool {
+	testenv.AwaitTrue(t, "requests are answered", func() bool {
 		result, err := c.exec(t, c.command("ask", "id", "after", "{}"))
 		require.NoError(t, err)
 		return result.OK()

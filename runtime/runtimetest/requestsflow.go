@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -84,7 +85,7 @@ func requestsOfFlow(t *testing.T, s *suite) {
 	next := c.serving(t, 4)
 	if !s.Limitations.NoKernel {
 		c.askAsMain(t, "next")
-		eventually(t, "the main process asks", func() bool { return len(next.requests("next")) > 0 })
+		testenv.AwaitTrue(t, "the main process asks", func() bool { return len(next.requests("next")) > 0 })
 		require.Empty(t, next.requests("tenant"))
 	}
 }
@@ -94,7 +95,7 @@ func requestsOfFlow(t *testing.T, s *suite) {
 func (c *container) askAsMain(t *testing.T, name string) {
 	t.Helper()
 	c.mustExec(t, "write", "question", name+" {}")
-	eventually(t, "the main process has a response", func() bool {
+	testenv.AwaitTrue(t, "the main process has a response", func() bool {
 		result, err := c.exec(t, c.command("read", "question"))
 		require.NoError(t, err)
 		return !result.OK()

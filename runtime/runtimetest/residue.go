@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 	"github.com/stretchr/testify/require"
 )
@@ -74,13 +75,13 @@ func wipeMapped(t *testing.T, s *suite) {
 	if !c.execAsRoot(t, "write", file, "0") {
 		return
 	}
-	eventually(t, "it is written to", func() bool {
+	testenv.AwaitTrue(t, "it is written to", func() bool {
 		result, err := c.exec(t, c.rootCommand("read", file))
 		return err == nil && result.OK() && result.Stdout.String() != "0"
 	})
 	require.NoError(t, s.rt.RecordBaseline(t.Context(), c.id, 1))
 	baseline := c.mustExec(t, "read", file)
-	eventually(t, "it is written to again", func() bool { return c.mustExec(t, "read", file) != baseline })
+	testenv.AwaitTrue(t, "it is written to again", func() bool { return c.mustExec(t, "read", file) != baseline })
 	require.ErrorIs(t, s.rt.Wipe(t.Context(), c.id, 1), runtime.ErrWipeUnverified)
 }
 
@@ -210,7 +211,7 @@ func wipeLog(t *testing.T, s *suite) {
 		return string(text)
 	}
 	require.NoError(t, s.rt.RecordBaseline(t.Context(), c.id, 1))
-	eventually(t, "it prints", func() bool { return strings.HasSuffix(since(time.Time{}), "idle\n") })
+	testenv.AwaitTrue(t, "it prints", func() bool { return strings.HasSuffix(since(time.Time{}), "idle\n") })
 	// More than an engine writes at once.
 	main := strings.TrimSpace(c.mustExec(t, "env", "HOSTLER_MAIN_PID"))
 	_, err := c.exec(t, c.command("append", "/proc/"+main+"/fd/1", strings.Repeat("\n", 20_000))) // where it may
@@ -219,7 +220,7 @@ func wipeLog(t *testing.T, s *suite) {
 	before, wiped := since(time.Time{}), time.Now()
 	require.Empty(t, since(wiped))
 	require.NoError(t, s.rt.Restart(t.Context(), c.id, 1))
-	eventually(t, "it prints again", func() bool { return since(time.Time{}) == before+"idle\n" })
+	testenv.AwaitTrue(t, "it prints again", func() bool { return since(time.Time{}) == before+"idle\n" })
 	for _, skew := range []time.Duration{0, -time.Hour, time.Hour} {
 		require.Equal(t, "idle\n", since(wiped.Add(skew)), "the clock of the caller is set %s forward", skew)
 	}
@@ -241,12 +242,12 @@ func wipePipes(t *testing.T, s *suite) {
 			return line == "" || strings.HasPrefix(line, "hostler-shim: wiped ")
 		})
 	}
-	eventually(t, "it prints", func() bool { return len(lives()) == 1 })
+	testenv.AwaitTrue(t, "it prints", func() bool { return len(lives()) == 1 })
 	require.NoError(t, s.rt.RecordBaseline(t.Context(), c.id, 1))
-	eventually(t, "it prints again", func() bool { return len(lives()) == 2 })
+	testenv.AwaitTrue(t, "it prints again", func() bool { return len(lives()) == 2 })
 	require.NoError(t, s.rt.Wipe(t.Context(), c.id, 1))
 	require.NoError(t, s.rt.Restart(t.Context(), c.id, 1))
-	eventually(t, "it prints again", func() bool { return len(lives()) == 3 })
+	testenv.AwaitTrue(t, "it prints again", func() bool { return len(lives()) == 3 })
 	for _, life := range lives() {
 		require.Equal(t, lives()[0], life, "flags and size of the pipe")
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -112,7 +113,7 @@ func scriptUnreadable(t *testing.T, s *suite) {
 		_, _ = c.rt.Exec(t.Context(), c.id, cmd)
 	}()
 	var pid, argv string
-	eventually(t, "the script runs", func() bool {
+	testenv.AwaitTrue(t, "the script runs", func() bool {
 		pid, argv, _ = strings.Cut(strings.TrimSpace(c.mustExec(t, "ps", marker)), " ")
 		return pid != ""
 	})

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 	"github.com/stretchr/testify/require"
 )
@@ -109,7 +110,7 @@ func shimSocketNotTakable(t *testing.T, c *container, user string) {
 			_, err := c.rt.Exec(ctx, c.id, flood)
 			done <- err
 		}()
-		eventually(t, "the flood", func() bool { return c.mustExec(t, "ps", "flood") != "" })
+		testenv.AwaitTrue(t, "the flood", func() bool { return c.mustExec(t, "ps", "flood") != "" })
 		for range 5 {
 			for line := range strings.Lines(c.mustExec(t, "ps", "connect")) {
 				pid, argv, _ := strings.Cut(strings.TrimSpace(line), " ")

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 	"github.com/stretchr/testify/require"
 )
@@ -44,12 +45,10 @@ func withMain(grace time.Duration, args ...string) func(*runtime.Spec) {
 	}
 }
 
-// destroy destroys the container within the suite's timeout.
+// destroy destroys the container.
 func (c *container) destroy(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*maxWait)
-	defer cancel()
-	require.NoError(t, c.rt.Destroy(ctx, c.id), "Destroy")
+	require.NoError(t, c.rt.Destroy(t.Context(), c.id), "Destroy")
 	require.False(t, c.isListed(t, c.id))
 }
 
@@ -66,7 +65,7 @@ func (c *container) startDestroy(t *testing.T) <-chan error {
 // when it handles signals.
 func (c *container) awaitOutput(t *testing.T) {
 	t.Helper()
-	eventually(t, "the main process handles signals", func() bool { return c.log(t, 1<<10) != "" })
+	testenv.AwaitTrue(t, "the main process handles signals", func() bool { return c.log(t, 1<<10) != "" })
 }
 
 // killMain ends the main process by force.
@@ -122,7 +121,7 @@ func stopEnded(t *testing.T, s *suite) {
 	c := s.start(t, withMain(longGrace, "idle"))
 	c.awaitOutput(t)
 	c.killMain(t)
-	eventually(t, "the container exits with its main process", func() bool { return c.state(t, c.id) == runtime.Exited })
+	testenv.AwaitTrue(t, "the container exits with its main process", func() bool { return c.state(t, c.id) == runtime.Exited })
 	c.destroy(t)
 }
 
@@ -172,7 +171,7 @@ func signalMain(t *testing.T, s *suite) {
 	c.mustExec(t, "kill", "main", "USR1")
 	require.Equal(t, "USR1", c.mustExec(t, "await", "signals"))
 	require.NoError(t, s.rt.Restart(t.Context(), c.id, 1))
-	eventually(t, "the new main process handles signals", func() bool { return len(c.log(t, 1<<10)) > len("noted\n") })
+	testenv.AwaitTrue(t, "the new main process handles signals", func() bool { return len(c.log(t, 1<<10)) > len("noted\n") })
 	c.mustExec(t, "kill", "main", "INT")
-	eventually(t, "the new main process received it", func() bool { return c.mustExec(t, "read", "signals") == "USR1INT" })
+	testenv.AwaitTrue(t, "the new main process received it", func() bool { return c.mustExec(t, "read", "signals") == "USR1INT" })
 }

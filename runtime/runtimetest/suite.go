@@ -88,9 +88,6 @@ type Limitations struct {
 	NoKernel bool
 }
 
-// maxWait bounds the suite's wait for what should happen at once.
-const maxWait = 30 * time.Second
-
 // rotatingParts is into how many parts the cases of a group that rotates are
 // divided.
 const rotatingParts = 4

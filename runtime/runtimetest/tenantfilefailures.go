@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 	"github.com/stretchr/testify/require"
 )
@@ -32,7 +33,7 @@ func brokenUpload(t *testing.T, c *container) {
 	cancel()
 	writer.CloseWithError(context.Canceled)
 	require.ErrorIs(t, <-result, context.Canceled)
-	eventually(t, "nothing is left of the upload", func() bool {
+	testenv.AwaitTrue(t, "nothing is left of the upload", func() bool {
 		found, err := c.rt.ListFiles(t.Context(), c.id, ref("/data/upload"), "", 0)
 		return err == nil && len(found) == 1
 	})
@@ -86,7 +87,7 @@ func stoppedFileProgram(t *testing.T, c *container) {
 	defer content.Close()
 	running := func() string { return c.mustExec(t, "own-ps", "hostler _file read") }
 	var pid string
-	eventually(t, "only the program runs that waits for its reader", func() bool { // an earlier one may still exit
+	testenv.AwaitTrue(t, "only the program runs that waits for its reader", func() bool { // an earlier one may still exit
 		programs := running()
 		pid, _, _ = strings.Cut(programs, " ")
 		return strings.Count(programs, "\n") == 1
@@ -96,7 +97,7 @@ func stoppedFileProgram(t *testing.T, c *container) {
 	_, err = io.Copy(io.Discard, content)
 	require.ErrorIs(t, err, context.Canceled)
 	require.NoError(t, content.Close())
-	eventually(t, "the program has ended", func() bool { return running() == "" })
+	testenv.AwaitTrue(t, "the program has ended", func() bool { return running() == "" })
 }
 
 // A claim that has ended reads and writes nothing.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -61,7 +62,7 @@ func (c *container) requireConfined(t *testing.T, jail, target string) {
 		_, _ = c.rt.Exec(ctx, c.id, c.command("flip", c.path(t, dir+"/flip"), target))
 	}()
 	defer func() { cancel(); <-done }()
-	eventually(t, "it replaces the directory", func() bool { return c.mustExec(t, "ps", target) != "" })
+	testenv.AwaitTrue(t, "it replaces the directory", func() bool { return c.mustExec(t, "ps", target) != "" })
 	outside := c.walk(t, c.command("walk", target))
 	require.NotEmpty(t, outside)
 	rounds, failed := 0, 0

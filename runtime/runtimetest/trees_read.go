@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -150,7 +149,7 @@ func treeChangedWhileRead(t *testing.T, c *container) {
 	}
 }
 
-// A hole costs neither time nor space.
+// A hole is neither sent nor stored.
 func treeSparse(t *testing.T, c *container) {
 	const size, text, most = int64(1 << 30), "the text at its ends", int64(4 << 20)
 	from, to := dirOf(t)+"/from", dirOf(t)+"/to"
@@ -161,7 +160,6 @@ func treeSparse(t *testing.T, c *container) {
 		t.Log("the filesystem of the volume has no holes")
 		return
 	}
-	began := time.Now()
 	got := c.readAll(t, "/data/"+from)["file"]
 	require.Equal(t, size, got.size)
 	require.Less(t, got.data, most, "bytes that were sent")
@@ -175,7 +173,6 @@ func treeSparse(t *testing.T, c *container) {
 	require.NoError(t, w.Create(end.Entry))
 	require.NoError(t, w.Hole(size))
 	require.NoError(t, w.Close())
-	require.Less(t, time.Since(began), maxWait)
 	for _, line := range c.walk(t, c.command("walk", c.path(t, "/data/"+to))) {
 		require.Equal(t, size, line.entry.Size)
 		require.LessOrEqual(t, line.allocated, most, line.entry.Path)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 	"github.com/stretchr/testify/require"
 )
@@ -36,7 +37,7 @@ func waitResultCases(t *testing.T, s *suite) {
 			_, err := c.exec(t, cmd)
 			done <- err
 		}()
-		eventually(t, "the command runs", func() bool { return c.mustExec(t, "ps", cmd.Args[2]) != "" })
+		testenv.AwaitTrue(t, "the command runs", func() bool { return c.mustExec(t, "ps", cmd.Args[2]) != "" })
 		waited := make(chan error, 1)
 		go func() { // the same
 			_, err := c.waitResult(t, cmd)
@@ -56,7 +57,7 @@ func waitResultCases(t *testing.T, s *suite) {
 			_, err := c.exec(t, cmd)
 			done <- err
 		}()
-		eventually(t, "the command runs", func() bool { return c.mustExec(t, "ps", cmd.Args[2]) != "" })
+		testenv.AwaitTrue(t, "the command runs", func() bool { return c.mustExec(t, "ps", cmd.Args[2]) != "" })
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(errCanceledBefore)
 		_, err := c.rt.WaitResult(ctx, c.id, cmd)
@@ -142,13 +143,13 @@ func (c *container) loseEngine(t *testing.T) (closed runtime.Runtime, cmd runtim
 			done <- err
 		}()
 		exited := false
-		eventually(t, "the command runs", func() bool {
+		testenv.AwaitTrue(t, "the command runs", func() bool {
 			exited = len(done) > 0
 			return exited || c.mustExec(t, "ps", cmd.Args[2]) != ""
 		})
 		require.NoError(t, closed.(io.Closer).Close())
 		err := <-done
-		if err == nil && timeout < maxWait {
+		if err == nil {
 			continue
 		}
 		require.ErrorIs(t, err, runtime.ErrUnavailable)

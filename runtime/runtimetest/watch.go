@@ -3,8 +3,8 @@ package runtimetest
 import (
 	"context"
 	"testing"
-	"time"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 	"github.com/stretchr/testify/require"
 )
@@ -41,8 +41,6 @@ func (s *suite) watch(t *testing.T) (exits <-chan runtime.Exit, stop func() erro
 	case <-ready:
 	case err := <-done:
 		require.NoError(t, err, "Watch ended before it was ready")
-	case <-time.After(maxWait):
-		require.Fail(t, "Watch is not ready")
 	}
 	return ch, func() error {
 		cancel()
@@ -53,15 +51,9 @@ func (s *suite) watch(t *testing.T) (exits <-chan runtime.Exit, stop func() erro
 // awaitExit waits for the exit of one container and ignores others.
 func awaitExit(t *testing.T, exits <-chan runtime.Exit, id string) runtime.Exit {
 	t.Helper()
-	limit := time.After(maxWait)
 	for {
-		select {
-		case exited := <-exits:
-			if exited.ID == id {
-				return exited
-			}
-		case <-limit:
-			require.Fail(t, "an exit was not reported: "+id)
+		if exited := testenv.Await(t, exits, "the exit of "+id+" is reported"); exited.ID == id {
+			return exited
 		}
 	}
 }

@@ -7,12 +7,12 @@ import (
 	"net/url"
 	goruntime "runtime"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"gocloud.dev/blob/memblob"
 	"gocloud.dev/gcerrors"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/snapshot/snapshottest"
 	"github.com/hostler/hostler/workload"
 )
@@ -38,7 +38,7 @@ func TestUnusedBucketIsClosed(t *testing.T) {
 	goruntime.GC()
 	require.False(t, closed())
 	goruntime.KeepAlive(b)
-	require.Eventually(t, func() bool { goruntime.GC(); return closed() }, time.Minute, time.Millisecond)
+	testenv.AwaitTrue(t, "the bucket to be closed", func() bool { goruntime.GC(); return closed() })
 }
 
 // Errors of a provider's client are shown without secrets, whatever their

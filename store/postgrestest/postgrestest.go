@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -19,9 +18,6 @@ import (
 	"github.com/hostler/hostler/internal/testenv"
 )
 
-// timeout bounds each request to the server.
-const timeout = 30 * time.Second
-
 // Server returns the URL of a server for tests. Without one the test is
 // skipped, or fails when REQUIRE names postgres.
 func Server(tb testing.TB) string {
@@ -29,11 +25,9 @@ func Server(tb testing.TB) string {
 	server := serverURL()
 	reason := "start one with .ci/postgres start, or name one in HOSTLER_TEST_POSTGRES"
 	if server != "" {
-		ctx, cancel := context.WithTimeout(tb.Context(), timeout)
-		defer cancel()
-		conn, err := pgx.Connect(ctx, server)
+		conn, err := pgx.Connect(tb.Context(), server)
 		if err == nil {
-			require.NoError(tb, conn.Close(ctx))
+			require.NoError(tb, conn.Close(tb.Context()))
 			return server
 		}
 		reason = err.Error()
@@ -93,8 +87,7 @@ func QueryInt(tb testing.TB, server, query string) (n int64) {
 
 func withConn(tb testing.TB, server string, f func(context.Context, *pgx.Conn) error) {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), timeout)
-	defer cancel()
+	ctx := context.WithoutCancel(tb.Context()) // for cleanups too
 	conn, err := pgx.Connect(ctx, server)
 	require.NoError(tb, err)
 	defer conn.Close(ctx) //nolint:errcheck // nothing can be lost any more

@@ -6,10 +6,11 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/internal/testenv"
 )
 
 // Stall makes the updates of a table of a schema wait in the database until resume is
@@ -18,8 +19,7 @@ import (
 func Stall(tb testing.TB, server, table, condition string) (await, resume func()) {
 	tb.Helper()
 	key := rand.Int32() // of a lock that all schemas share
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), timeout)
-	defer cancel()
+	ctx := tb.Context()
 	conn, err := pgx.Connect(ctx, server)
 	require.NoError(tb, err)
 	resume = sync.OnceFunc(func() { _ = conn.Close(context.WithoutCancel(tb.Context())) }) // with it the lock ends
@@ -36,5 +36,5 @@ func Stall(tb testing.TB, server, table, condition string) (await, resume func()
 // AwaitPositive waits until the result of a query is a positive number.
 func AwaitPositive(tb testing.TB, server, query string) {
 	tb.Helper()
-	require.Eventually(tb, func() bool { return QueryInt(tb, server, query) > 0 }, time.Minute, 10*time.Millisecond, query)
+	testenv.AwaitTrue(tb, "a result of "+query, func() bool { return QueryInt(tb, server, query) > 0 })
 }

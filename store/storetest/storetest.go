@@ -7,7 +7,6 @@ package storetest
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/hostler/hostler/access"
 	"github.com/hostler/hostler/activity"
@@ -228,6 +227,3 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		})
 	}
 }
-
-// hangTimeout bounds operations that must not hang.
-const hangTimeout = 30 * time.Second

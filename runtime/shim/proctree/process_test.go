@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/hostler/hostler/internal/testenv"
 )
 
 // A process chooses its own name, which must not confuse the parser.
@@ -68,11 +70,11 @@ func TestDescendants(t *testing.T) {
 		require.NoError(t, c.Wait(), "the shell continues when its sleep is killed")
 	}()
 	var got []Process
-	require.Eventually(t, func() bool {
+	testenv.AwaitTrue(t, "all descendants", func() bool {
 		var err error
 		got, err = Descendants(c.Process.Pid)
 		return err == nil && len(got) == 4
-	}, time.Minute, time.Millisecond)
+	})
 	all, err := Scan()
 	require.NoError(t, err)
 	require.ElementsMatch(t, FilterDescendants(all, c.Process.Pid), got)
@@ -110,10 +112,10 @@ func TestKillForkingTree(t *testing.T) {
 	require.NoError(t, c.Start())
 	top, err := Read(c.Process.Pid)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool {
+	testenv.AwaitTrue(t, "the descendants", func() bool {
 		all, err := Scan()
 		return err == nil && len(FilterDescendants(all, top.PID)) > 3
-	}, time.Minute, time.Millisecond)
+	})
 	require.True(t, Kill(10*time.Second, func() ([]Process, error) {
 		all, err := Scan()
 		found := FilterDescendants(all, top.PID)
