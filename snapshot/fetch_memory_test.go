@@ -2,10 +2,12 @@ package snapshot
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/runtime/tree"
 	"github.com/hostler/hostler/snapshot/index"
 	"github.com/hostler/hostler/snapshot/pack"
 )
@@ -28,6 +30,19 @@ func TestMemoryOfSharedChunk(t *testing.T) {
 		require.Nil(t, b.data)
 		f.memory.put(other)
 	}
+}
+
+// The memory that an import holds is counted: it is refused at the limit, and not
+// before.
+func TestImportLimitOfMemory(t *testing.T) {
+	var l importLimits
+	r := index.Record{Entry: tree.Entry{Path: strings.Repeat("x", 4000), Kind: tree.File}}
+	for range maxImportMemory / (recordMemory + len(r.Path)) {
+		require.NoError(t, l.hold(r))
+	}
+	err := l.hold(r)
+	require.ErrorIs(t, err, ErrTooLarge)
+	require.ErrorContains(t, err, "64 MiB of memory")
 }
 
 // What an item and its chunk occupy is free again when they are released, and nothing

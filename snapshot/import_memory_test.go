@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/snapshot"
 )
@@ -16,6 +17,7 @@ import (
 // The memory of an import is what its limit counts, also while the list of names
 // grows.
 func TestImportMemoryIsCounted(t *testing.T) {
+	testenv.FullOnly(t, "memory", "measures the memory of its process")
 	const files = 80_000
 	archive := func(n int) []byte {
 		var b bytes.Buffer

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/snapshot"
 	"github.com/hostler/hostler/snapshot/snapshottest"
@@ -265,6 +266,7 @@ func TestImportLimits(t *testing.T) {
 
 // An import of more names than its memory is refused with the limit.
 func TestImportMemory(t *testing.T) {
+	testenv.FullOnly(t, "memory", "sends 64 MiB of names")
 	t.Parallel()
 	r, w := io.Pipe()
 	done := make(chan error, 1)

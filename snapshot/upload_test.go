@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime/tree"
 	"github.com/hostler/hostler/snapshot"
 	"github.com/hostler/hostler/snapshot/snapshottest"
@@ -263,6 +264,9 @@ func TestSeenListFails(t *testing.T) {
 func TestRandomChanges(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(8) {
+		if seed > 0 && !testenv.Selects(8, fmt.Sprint("random changes ", seed)) {
+			continue
+		}
 		r := rand.New(rand.NewPCG(seed, 15))
 		h := newHarness(t, "")
 		state := map[string]file{}

@@ -65,12 +65,16 @@ func TestLimitFacts(t *testing.T) {
 // The priority of every thread is compared: any of them may start the next
 // process, which inherits it.
 func TestSchedulingFactsOfAllThreads(t *testing.T) {
-	other, err := unix.Getpriority(unix.PRIO_PROCESS, 0) // 20 for the priority 0, and less for a higher one
+	usual, err := unix.SchedGetAttr(0, 0)
 	require.NoError(t, err)
-	usual := 20 - other
+	other := *usual
+	other.Policy = unix.SCHED_BATCH
+	if usual.Policy == unix.SCHED_BATCH {
+		other.Policy = unix.SCHED_IDLE
+	}
 	ready, proceed := make(chan error), make(chan struct{})
 	go onDisposableThread(func() {
-		ready <- unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), usual+7)
+		ready <- unix.SchedSetAttr(0, &other, 0)
 		<-proceed
 	})
 	require.NoError(t, <-ready)
@@ -78,6 +82,6 @@ func TestSchedulingFactsOfAllThreads(t *testing.T) {
 	err = schedulingFacts(f)
 	close(proceed)
 	require.NoError(t, err)
-	require.Contains(t, f["the scheduling of init"], fmt.Sprintf("nice %d ", usual))
-	require.Contains(t, f["the scheduling of init"], fmt.Sprintf("nice %d ", usual+7))
+	require.Contains(t, f["the scheduling of init"], fmt.Sprintf("policy %d ", usual.Policy))
+	require.Contains(t, f["the scheduling of init"], fmt.Sprintf("policy %d ", other.Policy))
 }

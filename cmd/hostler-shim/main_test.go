@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -48,7 +50,7 @@ func TestMain(m *testing.M) {
 // buildDir is the directory of the program that withoutCgo builds.
 var buildDir string
 
-// withoutCgo builds this program as the release does: with cgo, the threads of
+// withoutCgo returns this program as the release builds it: with cgo, the threads of
 // a program cannot all switch to another user.
 var withoutCgo = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "hostler-shim-")
@@ -57,6 +59,10 @@ var withoutCgo = sync.OnceValues(func() (string, error) {
 	}
 	buildDir = dir
 	path := filepath.Join(dir, "test")
+	if !usesCgo() {
+		program, err := os.ReadFile("/proc/self/exe")
+		return path, errors.Join(err, os.WriteFile(path, program, 0o755), os.Chmod(dir, 0o755)) //nolint:gosec // other users run it, too
+	}
 	build := exec.Command("go", "test", "-c", "-o", path, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	build.Stderr = os.Stderr
@@ -65,6 +71,12 @@ var withoutCgo = sync.OnceValues(func() (string, error) {
 	}
 	return path, os.Chmod(dir, 0o755) // other users run it, too
 })
+
+// usesCgo reports whether this program was built with cgo.
+func usesCgo() bool {
+	info, ok := debug.ReadBuildInfo()
+	return !ok || !slices.Contains(info.Settings, debug.BuildSetting{Key: "CGO_ENABLED", Value: "0"})
+}
 
 // runChild runs a program and returns its output by the names before the
 // colons.

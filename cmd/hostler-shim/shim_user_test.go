@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime/shim"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -51,6 +52,9 @@ func printShimUser() int {
 // If permitted, the program switches all of its threads to a user of its own
 // and keeps its capabilities. Only its own programs inherit them.
 func TestSwitchToShimUser(t *testing.T) {
+	if usesCgo() {
+		testenv.InSecondPass(t, "it builds this program without cgo")
+	}
 	program, err := withoutCgo()
 	require.NoError(t, err)
 	if !isPrivileged() {

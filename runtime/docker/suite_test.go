@@ -99,7 +99,7 @@ func createForeign(t *testing.T, api *client.Client, id string) (engineID string
 		Image: imageTestprog, Cmd: []string{"/box", "idle"},
 		Labels: map[string]string{
 			"hostler.managed": "true", "hostler.instance": "another", "hostler.container": id},
-	}, nil, nil, nil, "hostler-"+id)
+	}, &container.HostConfig{NetworkMode: "none"}, nil, nil, "hostler-"+id) // the engine may have no bridge
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.NoError(t, api.ContainerRemove(context.Background(), created.ID, container.RemoveOptions{Force: true}))
