@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -91,9 +90,7 @@ func requireClient(t *testing.T, dir, complete string, command ...string) {
 	document := filepath.Join(t.TempDir(), "openapi.json")
 	s.downloadDocument(key, document)
 
-	ctx, cancel := context.WithTimeout(t.Context(), 3*waitTimeout)
-	defer cancel()
-	c := exec.CommandContext(ctx, command[0], command[1:]...)
+	c := exec.CommandContext(testenv.Context(t), command[0], command[1:]...)
 	c.Dir = dir
 	c.Env = environment("HOSTLER_SERVER="+s.base, "HOSTLER_API_KEY="+key, "HOSTLER_OPENAPI="+document, "HOSTLER_TEST_REQUIRED=1",
 		"HOSTLER_TEST_WORKLOAD=client", "HOSTLER_TEST_PORT="+strconv.Itoa(port), "HOSTLER_TEST_DIR=/state", "PYTHONDONTWRITEBYTECODE=1")

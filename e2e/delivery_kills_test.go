@@ -152,17 +152,16 @@ func (a *audit) workload() string { return strings.ReplaceAll(auditedWorkload, "
 // condition holds. Calls fail while servers are killed.
 func (a *audit) workUntil(condition func() bool, servers ...*server) {
 	a.t.Helper()
-	deadline := time.Now().Add(3 * waitTimeout)
+	limit := testenv.Context(a.t)
 	for i := 0; !condition(); i++ {
-		require.Less(a.t, time.Now(), deadline)
+		require.NoError(a.t, context.Cause(limit))
 		a.claimOnce(servers[i%len(servers)], fmt.Sprintf("tenant-%d", i%3))
 		<-time.After(250 * time.Millisecond) // what a dead leader leaves is a backlog for the next one
 	}
 }
 
 func (a *audit) claimOnce(s *server, tenant string) {
-	ctx, cancel := context.WithTimeout(a.t.Context(), time.Minute)
-	defer cancel()
+	ctx := a.t.Context()
 	c, _, err := s.Claim(ctx, "audited", tenant, 10*time.Second)
 	if err != nil {
 		return

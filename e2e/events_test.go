@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/client"
+	"github.com/hostler/hostler/internal/testenv"
 )
 
 // eventsOf returns a filter for events of a workload and of these types.
@@ -21,11 +21,9 @@ func eventsOf(workload string, types ...client.EventType) client.EventFilter {
 // awaitEvent waits for the nth event that matches.
 func (s *server) awaitEvent(f client.EventFilter, n int) client.Event {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), waitTimeout)
-	defer cancel()
 	seen := errors.New("seen")
 	var nth client.Event
-	err := s.Follow(ctx, client.EventQuery{EventFilter: f, After: "0"}, func(e client.FollowedEvent) error {
+	err := s.Follow(testenv.Context(s.t), client.EventQuery{EventFilter: f, After: "0"}, func(e client.FollowedEvent) error {
 		nth = e.Event
 		if n--; n == 0 {
 			return seen
@@ -34,7 +32,7 @@ func (s *server) awaitEvent(f client.EventFilter, n int) client.Event {
 	})
 	if !errors.Is(err, seen) {
 		require.NoError(s.t, err)
-		s.t.Fatalf("no such event within %s: %+v; there are\n%s", waitTimeout, f, s.eventLog())
+		s.t.Fatalf("no such event: %+v; there are\n%s", f, s.eventLog())
 	}
 	return nth
 }
@@ -165,18 +163,19 @@ func (s *server) requireNothingLeft() {
 	require.Empty(s.t, left)
 }
 
-// eventually waits until so returns true. If it does not within waitTimeout, the test
-// has failed, and continues: what follows may say more.
+// eventually waits until so returns true. If it does not before the test's deadline,
+// the test has failed, and continues: what follows may say more.
 func (s *server) eventually(so func() bool) {
 	s.t.Helper()
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
-	limit := time.Now().Add(waitTimeout)
+	limit := testenv.Context(s.t)
 	for !so() {
-		if time.Now().After(limit) {
-			s.t.Errorf("what the test waits for is not so after %s", waitTimeout)
+		select {
+		case <-again.C:
+		case <-limit.Done():
+			s.t.Error("what the test waits for is not so before the test's deadline")
 			return
 		}
-		<-again.C
 	}
 }

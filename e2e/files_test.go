@@ -3,7 +3,6 @@ package e2e
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"fmt"
 	"io"
@@ -165,15 +164,13 @@ func (g tenantSession) requireIncomplete(name, want string) {
 		require.Equal(t, http.StatusBadRequest, resp.StatusCode)
 		require.NoError(t, conn.Close())
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
-	defer cancel()
-	f, err := g.s.OpenFile(ctx, g.ID, name, client.FileRange{})
+	f, err := g.s.OpenFile(t.Context(), g.ID, name, client.FileRange{})
 	require.NoError(t, err)
 	defer f.Close()
 	require.Equal(t, want, hashOf(t, f))
 	g.s.eventually(func() bool {
 		n := 0
-		for _, err := range g.s.ListFiles(ctx, g.ID, filepath.Dir(name)) {
+		for _, err := range g.s.ListFiles(t.Context(), g.ID, filepath.Dir(name)) {
 			require.NoError(t, err)
 			n++
 		}

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"syscall"
@@ -137,15 +136,8 @@ func TestRevokedKeyEndsStreams(t *testing.T) {
 
 	_, err = ops.RevokeKey(ctx, "app")
 	require.NoError(t, err)
-	limit, cancel := context.WithTimeout(ctx, waitTimeout)
-	defer cancel()
 	for name, end := range ended {
-		select {
-		case err := <-end:
-			require.Error(t, err, name)
-		case <-limit.Done():
-			require.Fail(t, name+" did not end")
-		}
+		require.Error(t, testenv.Await(t, end, "the end of the "+name), name)
 	}
 }
 

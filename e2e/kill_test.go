@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hostler/hostler/client"
+	"github.com/hostler/hostler/internal/testenv"
 )
 
 const allPointsHooks = `
@@ -68,10 +68,8 @@ func TestKilledAtEveryEvent(t *testing.T) {
 
 // killAtEvent kills the server as soon as an event matches.
 func (s *server) killAtEvent(moment client.EventFilter) error {
-	ctx, cancel := context.WithTimeout(s.t.Context(), waitTimeout)
-	defer cancel()
 	seen := errors.New("seen")
-	err := s.Follow(ctx, client.EventQuery{EventFilter: moment, After: "0"}, func(client.FollowedEvent) error { return seen })
+	err := s.Follow(testenv.Context(s.t), client.EventQuery{EventFilter: moment, After: "0"}, func(client.FollowedEvent) error { return seen })
 	if errors.Is(err, seen) {
 		return s.cmd.Process.Kill()
 	}

@@ -7,7 +7,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
+
+	"github.com/hostler/hostler/internal/testenv"
 )
 
 // serverLog records the log of a server and wakes goroutines that wait for a
@@ -90,7 +91,7 @@ func (l *serverLog) find(match func(logLine) bool) (logLine, bool, <-chan struct
 // await waits for the first line that matches.
 func (l *serverLog) await(t testing.TB, what string, match func(logLine) bool) logLine {
 	t.Helper()
-	deadline := time.After(waitTimeout)
+	limit := testenv.Context(t)
 	for {
 		line, ended, changed := l.find(match)
 		if line != nil {
@@ -101,8 +102,8 @@ func (l *serverLog) await(t testing.TB, what string, match func(logLine) bool) l
 		}
 		select {
 		case <-changed:
-		case <-deadline:
-			t.Fatalf("the server did not log %s within %s:\n%s", what, waitTimeout, l)
+		case <-limit.Done():
+			t.Fatalf("the server did not log %s:\n%s", what, l)
 		}
 	}
 }

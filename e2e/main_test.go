@@ -106,9 +106,7 @@ func environment(more ...string) []string {
 // hostler runs a command line and waits for its end.
 func hostler(t testing.TB, env []string, stdin string, args ...string) commandResult {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
-	defer cancel()
-	c := exec.CommandContext(ctx, program(t, "hostler"), args...)
+	c := exec.CommandContext(testenv.Context(t), program(t, "hostler"), args...)
 	var out, errOut strings.Builder
 	c.Env, c.Stdin, c.Stdout, c.Stderr = environment(env...), strings.NewReader(stdin), &out, &errOut
 	err := c.Run()

@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -117,7 +116,6 @@ func openSocket(t *testing.T, server, target string) net.Conn {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(server, "http://"))
 	require.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
-	require.NoError(t, conn.SetDeadline(time.Now().Add(waitTimeout)))
 	u, err := url.Parse(target)
 	require.NoError(t, err)
 	_, err = fmt.Fprintf(conn, "GET %s/socket HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n", u.Path, u.Host)
@@ -177,15 +175,10 @@ func (s *server) forward(g tenantSession, port int) string {
 	t.Cleanup(func() {
 		ended := make(chan error, 1)
 		go func() { ended <- cmd.Wait() }() // ends with the process
-		select {
-		case err := <-ended:
-			var exited *exec.ExitError
-			require.ErrorAs(t, err, &exited, "the claim has ended")
-			require.Regexp(t, "is (releasing|released)", errOut.String(), "it looks during the release or after it")
-		case <-time.After(waitTimeout):
-			cmd.Process.Kill() //nolint:errcheck // it may have ended
-			t.Error("port-forward does not end with the claim")
-		}
+		defer cmd.Process.Kill()            //nolint:errcheck // it may have ended
+		var exited *exec.ExitError
+		require.ErrorAs(t, testenv.Await(t, ended, "port-forward ends with the claim"), &exited, "the claim has ended")
+		require.Regexp(t, "is (releasing|released)", errOut.String(), "it looks during the release or after it")
 	})
 	line, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(t, err)

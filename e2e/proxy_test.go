@@ -10,10 +10,10 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/internal/testenv"
 )
 
 // proxy is a proxy to an engine that can be cut: then the engine is unavailable
@@ -80,11 +80,11 @@ func startOnProxy(t testing.TB, s *server) *proxy {
 func (p *proxy) restore(t testing.TB) {
 	t.Helper()
 	var listener net.Listener
-	require.EventuallyWithT(t, func(t *assert.CollectT) {
+	testenv.AwaitTrue(t, "the address is free", func() bool {
 		var err error
 		listener, err = net.Listen(p.network, p.address)
-		require.NoError(t, err)
-	}, 2*time.Minute, 100*time.Millisecond)
+		return err == nil
+	})
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.listener = listener

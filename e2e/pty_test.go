@@ -5,7 +5,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -47,7 +46,6 @@ func (p *pty) resize(rows, columns uint16) {
 // await reads until a text was shown, and forgets what was before it.
 func (p *pty) await(text string) {
 	p.t.Helper()
-	require.NoError(p.t, p.keys.SetReadDeadline(time.Now().Add(waitTimeout)))
 	buf := make([]byte, 4096)
 	for {
 		if _, rest, found := strings.Cut(p.seen.String(), text); found {

@@ -60,8 +60,6 @@ func TestReplicasReportPoolError(t *testing.T) {
 // followTo follows the event log from its beginning to an event of that type. It
 // returns an error if a sequence number is missing.
 func (s *server) followTo(ctx context.Context, last client.EventType) error {
-	ctx, cancel := context.WithTimeout(ctx, 3*waitTimeout)
-	defer cancel()
 	seq, seen := int64(0), errors.New("seen")
 	err := s.Follow(ctx, client.EventQuery{After: "0"}, func(e client.FollowedEvent) error {
 		if seq++; e.Seq != seq {

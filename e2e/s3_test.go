@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/hostler/hostler/client"
 	"github.com/hostler/hostler/internal/s3test"
+	"github.com/hostler/hostler/internal/testenv"
 )
 
 // bucketServer is a real S3 server behind a proxy.
@@ -144,13 +144,7 @@ func TestStopDuringUpload(t *testing.T) {
 			assert.ErrorContains(t, err, "the server is stopping")
 			return nil
 		})
-		awaitUpload := func() {
-			select {
-			case <-arrived:
-			case <-time.After(waitTimeout):
-				require.FailNow(t, "no upload started")
-			}
-		}
+		awaitUpload := func() { testenv.Await(t, arrived, "an upload starts") }
 		awaitUpload()
 		// The other claim is released because its tenant is idle.
 		s.apply("kept", strings.Replace(b.file(), "reuse: never", "reuse: never, claim_idle_ttl: 1s", 1))

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"encoding/hex"
 	"errors"
 	"os"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/hostler/hostler/client"
 	"github.com/hostler/hostler/internal/flow"
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/store"
 )
@@ -156,8 +156,7 @@ func (s *server) remove() {
 			s.t.Logf("the server's log:\n%s", s.log)
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), waitTimeout)
-	defer cancel()
+	ctx := testenv.Context(s.t)
 	all, err := s.engine.List(ctx)
 	require.NoError(s.t, err)
 	var g errgroup.Group

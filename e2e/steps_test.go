@@ -5,7 +5,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -225,9 +224,5 @@ func (s *server) releaseTenant(id, tenant string) {
 // awaitCrash waits until the server has killed itself at the failpoint.
 func (s *server) awaitCrash(failpoint string) {
 	s.t.Helper()
-	select {
-	case <-s.ended:
-	case <-time.After(waitTimeout):
-		require.Failf(s.t, "the server did not crash", "it did not reach %s", failpoint)
-	}
+	testenv.Await(s.t, s.ended, "the server crashes at "+failpoint)
 }

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"maps"
@@ -139,10 +138,8 @@ func (r *tourRecorder) record(command string) string {
 	if r.port != "" {
 		command = strings.ReplaceAll(command, "8080", r.port)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
-	defer cancel()
 	script := "[ -e .session ] && . ./.session\n" + command + "\nstatus=$?\ndeclare -p " + sessionVariables + " >.session 2>/dev/null\nexit $status\n"
-	c := exec.CommandContext(ctx, "bash", "-c", script)
+	c := exec.CommandContext(testenv.Context(t), "bash", "-c", script)
 	c.Dir = r.dir
 	path := filepath.Dir(program(t, "hostler")) + string(os.PathListSeparator) + os.Getenv("PATH")
 	c.Env = environment("HOSTLER_SERVER="+r.s.base, "PATH="+path)

@@ -10,12 +10,12 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/client"
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime/shim/proctree"
 )
 
@@ -98,13 +98,7 @@ func (b *bucketServer) killOnce(s *server, rt killer, at *atomic.Pointer[func()]
 	at.Store(&call)
 	return func() string {
 		s.t.Helper()
-		select {
-		case id := <-killed: // the transfer may have failed before the kill was answered
-			return id
-		case <-time.After(waitTimeout):
-			require.FailNow(s.t, "no object was transferred")
-			return ""
-		}
+		return testenv.Await(s.t, killed, "an object is transferred") // which may have failed before the kill was answered
 	}
 }
 

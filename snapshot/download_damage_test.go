@@ -205,7 +205,7 @@ func TestDownloadMemory(t *testing.T) {
 		},
 	} {
 		if what != "bombs" && !testenv.IsFull() {
-			continue // bombs expand to the most bytes, at the least cost
+			continue // bombs expand to the most bytes, with little effort
 		}
 		h := newDownloads(t)
 		h.cut = 4 << 20

@@ -1,6 +1,8 @@
 package testenv
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 )
@@ -54,6 +56,19 @@ func AwaitTrue(tb testing.TB, what string, cond func() bool) {
 	}
 }
 
+// Context returns a context with the limit of [Await], for calls that wait. It is
+// not canceled before the cleanup of the test.
+func Context(tb testing.TB) context.Context {
+	ctx := context.WithoutCancel(tb.Context())
+	deadline, ok := deadlineOf(tb)
+	if !ok {
+		return ctx
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, leftUntil(deadline), errors.New("the test's deadline"))
+	tb.Cleanup(cancel)
+	return ctx
+}
+
 // limitOf returns a channel that receives a value shortly before the deadline of
 // the test binary; nil if there is no deadline.
 func limitOf(tb testing.TB) (<-chan time.Time, func()) {
@@ -61,9 +76,14 @@ func limitOf(tb testing.TB) (<-chan time.Time, func()) {
 	if !ok {
 		return nil, func() {}
 	}
-	left := time.Until(deadline)
-	timer := time.NewTimer(left - min(left/10, failMargin))
+	timer := time.NewTimer(leftUntil(deadline))
 	return timer.C, func() { timer.Stop() }
+}
+
+// leftUntil returns how long a test may wait before that deadline.
+func leftUntil(deadline time.Time) time.Duration {
+	left := time.Until(deadline)
+	return left - min(left/10, failMargin)
 }
 
 // deadlineOf returns the deadline of the test binary. A benchmark has none, and

@@ -1,6 +1,7 @@
 package testenv
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -17,6 +18,10 @@ type deadlineTB struct {
 }
 
 func (tb *deadlineTB) Helper() {}
+
+func (tb *deadlineTB) Context() context.Context { return context.Background() }
+
+func (tb *deadlineTB) Cleanup(func()) {}
 
 func (tb *deadlineTB) Deadline() (time.Time, bool) { return tb.deadline, !tb.deadline.IsZero() }
 
@@ -52,7 +57,13 @@ func TestAwaitTrue(t *testing.T) {
 // binary's deadline, after which nothing would be reported.
 func TestAwaitFailsBeforeDeadline(t *testing.T) {
 	for name, wait := range map[string]func(testing.TB){
-		"channel":   func(tb testing.TB) { Await(tb, make(chan int), "rain") },
+		"channel": func(tb testing.TB) { Await(tb, make(chan int), "rain") },
+		"context": func(tb testing.TB) {
+			ctx := Context(tb)
+			<-ctx.Done()
+			require.ErrorContains(t, context.Cause(ctx), "the test's deadline")
+			tb.Fatalf("%s: not before the test's deadline", "rain")
+		},
 		"condition": func(tb testing.TB) { AwaitTrue(tb, "rain", func() bool { return false }) },
 	} {
 		for _, left := range []time.Duration{-time.Second, 0, time.Second, time.Hour} {
