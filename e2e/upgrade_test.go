@@ -128,7 +128,7 @@ func (s *server) waitFor(id string, want ...int) {
 }
 
 // A server continues the containers of an earlier build, with its shim: live claims,
-// those that are kept for a tenant, and those that nobody has claimed. If the
+// those that are kept for a tenant, and those without a claim so far. If the
 // protocol has another version by now, the idle ones are replaced, and the claimed
 // ones at their release. Servers that meet containers of a newer one, or of one that
 // is too old, are tested in package release and by the contract of the backends.
