@@ -208,7 +208,7 @@ hostile: ## every attack of a hostile tenant alone, as every user, on every root
 
 .PHONY: mutants
 mutants: ## change checks whose loss would be silent, one at a time: a test has to fail for each; MUTANTS is a pattern; half an hour
-	@go run ./internal/mutants '$(MUTANTS)'
+	@GOFLAGS='-trimpath -tags=$(TAGS)' go run ./internal/mutants '$(MUTANTS)'
 
 .PHONY: bench-once
 bench-once: # run each benchmark that takes seconds once, to check that it works

@@ -1,8 +1,8 @@
 // Command mutants makes one change of the program at a time that makes it wrong,
 // and runs the unit test that has to fail with it. Its rows are of those checks
-// whose loss would be silent: nobody who uses the program would notice it, but a
-// tenant would have the data, the rights or the secrets of another. No file of
-// the tree is changed.
+// whose loss would be silent: a user of the program would see no difference, but
+// a tenant would have the data, the rights or the secrets of another one. No file
+// of the tree is changed.
 //
 //	mutants [PATTERN]
 //

@@ -14,6 +14,10 @@ import (
 	"strings"
 )
 
+// unitTests is an environment in which unit tests run, and what needs an engine
+// does not.
+var unitTests = []string{"DOCKER_HOST=unix:///nonexistent", "KUBECONFIG=/nonexistent", "REQUIRE=", "DEFER=", "PASS=", "TIER="}
+
 // try builds the tests of the mutation's package with it, and returns an error
 // unless the mutation's test fails.
 func try(ctx context.Context, m mutation) error {
@@ -26,18 +30,17 @@ func try(ctx context.Context, m mutation) error {
 	if err != nil {
 		return err
 	}
-	flags := []string{"-trimpath", "-overlay=" + overlayFile}
 	pkg := cmp.Or(m.pkg, path.Dir(m.file))
 	program := filepath.Join(dir, "test")
-	build := exec.CommandContext(ctx, "go", append([]string{"test", "-c", "-vet=off", "-ldflags=-s -w", "-o", program, "./" + pkg}, flags...)...)
+	env := append(os.Environ(), unitTests...) // what a test builds has the change too
+	env = append(env, "GOFLAGS="+os.Getenv("GOFLAGS")+" -trimpath -overlay="+overlayFile)
+	build := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-o", program, "./"+pkg)
+	build.Env = env
 	if text, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("the tests do not build: %s", text)
 	}
 	c := exec.CommandContext(ctx, program, "-test.failfast", "-test.timeout=10m", "-test.run", "^"+m.test+"$")
-	c.Dir = pkg
-	c.Env = append(os.Environ(), // a unit test needs no engine
-		"DOCKER_HOST=unix:///nonexistent", "KUBECONFIG=/nonexistent", "REQUIRE=",
-		"GOFLAGS="+strings.Join(flags, " ")) // for programs that a test builds
+	c.Dir, c.Env = pkg, env
 	text, err := c.CombinedOutput()
 	return judge(string(text), err, m.test)
 }
