@@ -1,7 +1,7 @@
 // Package dbtest provides tests with SQLite databases that have their tables. They
-// are created once in a process, and each test gets a copy of the file: that takes
-// a third of the time, and syncs nothing to the disk. What opens or creates a
-// database is not tested with it, but in package store.
+// are created once in a process, and each test gets a copy of the file, in memory
+// where that is possible. What creates a database, or depends on a disk, is tested
+// in package store, without it.
 package dbtest
 
 import (
@@ -19,7 +19,7 @@ import (
 
 // empty returns the content of a database that nothing was written to.
 var empty = sync.OnceValues(func() (content []byte, err error) {
-	dir, err := os.MkdirTemp("", "dbtest-")
+	dir, err := os.MkdirTemp(parent(), "hostler-dbtest-")
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,10 @@ func Path(tb testing.TB) string {
 	tb.Helper()
 	content, err := empty()
 	require.NoError(tb, err)
-	path := filepath.Join(tb.TempDir(), "hostler.db")
+	dir, err := os.MkdirTemp(parent(), "hostler-dbtest-")
+	require.NoError(tb, err)
+	tb.Cleanup(func() { require.NoError(tb, os.RemoveAll(dir)) })
+	path := filepath.Join(dir, "hostler.db")
 	require.NoError(tb, os.WriteFile(path, content, 0o600))
 	return path
 }
