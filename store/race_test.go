@@ -14,6 +14,7 @@ import (
 
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/store"
 	"github.com/hostler/hostler/store/postgrestest"
@@ -21,22 +22,27 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// raceClaims is how many claims race for raceContainers.
-const (
-	raceClaims     = 10_000
-	raceContainers = 100
-)
+// raceClaims returns how many claims race for raceContainers.
+func raceClaims() int {
+	if testenv.IsFull() {
+		return 10_000
+	}
+	return 1_000
+}
+
+const raceContainers = 100
 
 func TestSQLiteRace(t *testing.T) {
+	testenv.FullOnly(t, "store-race", "the contract has a race of 1,000 claims")
 	db := openIn(t, t.TempDir())
 	defer db.Close() //nolint:errcheck // only used for the race
-	storetest.Race(t, raceContainers, raceClaims, db)
+	storetest.Race(t, raceContainers, raceClaims(), db)
 }
 
 // Two servers race on one database.
 func TestPostgresRace(t *testing.T) {
 	target := postgrestest.Schema(t)
-	storetest.Race(t, raceContainers, raceClaims, openDB(t, target), openDB(t, target))
+	storetest.Race(t, raceContainers, raceClaims(), openDB(t, target), openDB(t, target))
 }
 
 // Requests for one wait come to two servers at once.
