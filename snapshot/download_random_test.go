@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime/tree"
 	"github.com/hostler/hostler/snapshot"
 	"github.com/hostler/hostler/workload"
@@ -92,6 +93,9 @@ func TestDownloadRandomDifferences(t *testing.T) {
 		"a*/*":      func(p string) bool { return strings.HasPrefix(p, "a") && strings.Count(p, "/") == 1 },
 	} {
 		for i := range 150 {
+			if !testenv.Selects(8, fmt.Sprint("download ", pattern, i)) {
+				continue
+			}
 			noise := rand.New(rand.NewPCG(uint64(i), 3)) //nolint:gosec // the same each time
 			dir := []string{"/data", "/data/sub"}[i%2]
 			h := newDownloads(t, workload.Mapping{Path: dir, Volume: "/data", Pattern: pattern, Direction: workload.Bidirectional})
