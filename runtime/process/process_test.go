@@ -6,10 +6,17 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/runtimetest"
-	"github.com/stretchr/testify/require"
 )
+
+func TestMain(m *testing.M) {
+	testenv.Parallel(6)
+	os.Exit(m.Run())
+}
 
 // newDir creates a directory that other users may traverse, as a container's
 // user must. t.TempDir is closed to them.
