@@ -15,5 +15,6 @@
 //   - nothing is kept of a key that neither waits nor is executed.
 //
 // Keys are in memory only. A source adds them again after a restart: a list of
-// records, or a timer.
+// records, or a timer. A Loop is such a source: it asks when the next record is due,
+// and sleeps until then.
 package workqueue

@@ -1,0 +1,99 @@
+package workqueue
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// looks has when a loop has looked, in seconds since its start.
+type looks struct {
+	*Loop
+	at []int
+}
+
+// startLoop runs a loop until the test ends.
+func startLoop(t *testing.T, look Look) *looks {
+	l, began := &looks{}, time.Now()
+	l.Loop = NewLoop("looking", func(ctx context.Context) (time.Time, error) {
+		l.at = append(l.at, int(time.Since(began).Seconds()))
+		return look(ctx)
+	}, second, slog.New(slog.DiscardHandler))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- l.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-done)
+	})
+	return l
+}
+
+// A loop looks when it starts, at the times that it is told, and never in between:
+// the earliest of them counts.
+func TestLoopLooksWhenSomethingIsDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first := time.Now().Add(1000 * time.Second)
+		l := startLoop(t, func(context.Context) (time.Time, error) {
+			if time.Now().Before(first) {
+				return first.Round(0), nil // as of a record
+			}
+			return time.Time{}, nil
+		})
+		<-time.After(100 * time.Second)
+		require.Equal(t, []int{0}, l.at)
+		l.WakeAfter(3000 * time.Second) // there is an earlier time
+		l.WakeAfter(200 * time.Second)
+		l.WakeAfter(400 * time.Second)
+		l.WakeAt(time.Time{})
+		<-time.After(10 * time.Hour)
+		require.Equal(t, []int{0, 300, 1000}, l.at, "what is later than a look is found by the look")
+		l.Wake()
+		synctest.Wait()
+		require.Equal(t, []int{0, 300, 1000, 36100}, l.at)
+	})
+}
+
+// A change that is made while a loop looks is not missed.
+func TestLoopIsWokenWhileItLooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		l := startLoop(t, func(context.Context) (time.Time, error) { <-release; return time.Time{}, nil })
+		<-time.After(time.Second)
+		l.WakeAfter(5 * time.Second)
+		l.Wake()
+		close(release)
+		<-time.After(time.Minute)
+		require.Equal(t, []int{0, 1}, l.at)
+	})
+}
+
+// A look that fails or panics is repeated with backoff, however often it is woken, and
+// once it succeeds the time that it returns counts.
+func TestLoopRetriesWithBackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		l := startLoop(t, func(context.Context) (time.Time, error) {
+			switch n++; {
+			case n == 2:
+				panic("no")
+			case n <= 4:
+				return time.Now(), errors.New("no")
+			}
+			return time.Now().Add(time.Hour), nil
+		})
+		for range 100 {
+			<-time.After(100 * time.Millisecond)
+			l.Wake()
+		}
+		<-time.After(time.Minute)
+		require.Equal(t, []int{0, 1, 3, 7, 15}, l.at, "1, 2, 4 and 8 s later")
+		<-time.After(time.Hour)
+		require.Equal(t, []int{0, 1, 3, 7, 15, 3615}, l.at)
+	})
+}
