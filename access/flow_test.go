@@ -17,6 +17,7 @@ import (
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/e2e/flowtest"
+	"github.com/hostler/hostler/internal/dispatch"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/store"
 )
@@ -40,6 +41,7 @@ func runRecorder(t *testing.T, db *store.DB, commands access.Commands) (r *acces
 	var g errgroup.Group
 	g.Go(func() error { return r.Run(ctx) })
 	g.Go(func() error { return r.RunSweep(ctx) })
+	g.Go(func() error { return dispatch.New(db, slog.New(slog.DiscardHandler), r.EventHandlers()).Run(ctx) })
 	return r, sync.OnceFunc(func() {
 		cancel()
 		require.NoError(t, g.Wait())

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/internal/workqueue"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -61,6 +62,7 @@ type Recorder struct {
 	o      RecorderOptions
 	limits limits
 	queue  chan queuedUse
+	sweeps *workqueue.Loop
 }
 
 // queuedUse is a use that is to be recorded.
@@ -77,7 +79,9 @@ func NewRecorder(o RecorderOptions) *Recorder {
 	if o.OnOmitted == nil {
 		o.OnOmitted = func(string) {}
 	}
-	return &Recorder{o: o, queue: make(chan queuedUse, queuedUses)}
+	r := &Recorder{o: o, queue: make(chan queuedUse, queuedUses)}
+	r.sweeps = r.newSweeps()
+	return r
 }
 
 var _ Uses = (*Recorder)(nil)

@@ -171,6 +171,7 @@ func (r *rig) pass(d time.Duration) []activity.Event {
 func (r *rig) start(t *testing.T, id string) {
 	t.Helper()
 	require.NoError(t, r.CommandStarting(t.Context(), granted, CommandUse{ID: id, Args: []string{"/usr/bin/make", "--secret=x"}}))
+	r.EventHandlers().On[activity.ExecStarted](activity.Event{})
 }
 
 var granted = Grant{Claim: claim.Claim{ID: "c", Workload: "web", Tenant: "ann", Container: "k", ContainerFence: 7}}

@@ -3,15 +3,21 @@ package access
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/internal/backoff"
+	"github.com/hostler/hostler/internal/dispatch"
+	"github.com/hostler/hostler/internal/workqueue"
 	"github.com/hostler/hostler/runtime"
 )
 
 const (
+	// sweepInterval is the time between two sweeps while a command is open.
 	sweepInterval = 5 * time.Second
 	// sweepAfter is how old an open command is when it is looked for: most have ended
 	// by then.
@@ -34,30 +40,55 @@ type Commands interface {
 	Commands(ctx context.Context, id string, fence int64) ([]runtime.CommandStatus, error)
 }
 
+// anyTime is later than every start: those of other servers may be ahead.
+var anyTime = time.Unix(0, math.MaxInt64)
+
+// sweepRetries is how a sweep is repeated while the database does not answer.
+var sweepRetries = backoff.Policy{Min: sweepInterval, Max: sweepInterval}
+
 // RunSweep records the ends of commands that no server has followed to their end,
-// until ctx ends. One server does that for all.
-func (r *Recorder) RunSweep(ctx context.Context) error {
-	missed := map[commandKey]time.Time{}
-	for pause(ctx, sweepInterval) {
-		var err error
-		if missed, err = r.sweep(ctx, missed); err != nil && ctx.Err() == nil {
-			r.o.Log.Warn("the ends of tenants' commands were not recorded; retrying", "wait", sweepInterval, "error", err)
-		}
+// until ctx ends. One server does that for all. Without an open command it reads
+// nothing.
+func (r *Recorder) RunSweep(ctx context.Context) error { return r.sweeps.Run(ctx) }
+
+// EventHandlers returns what the recorder does on events of any server.
+func (r *Recorder) EventHandlers() dispatch.Subscription {
+	return dispatch.Subscription{
+		Name: "commands of tenants",
+		On:   map[activity.Type]func(activity.Event){activity.ExecStarted: func(activity.Event) { r.sweeps.WakeAfter(sweepAfter) }},
+		Resync: func(context.Context) error {
+			r.sweeps.Wake()
+			return nil
+		},
 	}
-	return nil
 }
 
-// sweep records the ends of the commands that have ended. missed has since when a
-// container has not known a command; sweep returns it for the next one.
-func (r *Recorder) sweep(ctx context.Context, missed map[commandKey]time.Time) (map[commandKey]time.Time, error) {
-	still := map[commandKey]time.Time{}
-	before := time.Now().Add(-sweepAfter)
-	for after := (OpenCommand{}); ; {
-		page, err := r.o.Store.OpenCommands(ctx, before, after, sweepPage)
-		if err != nil || len(page) == 0 {
-			return still, err
+// newSweeps returns the loop of RunSweep.
+func (r *Recorder) newSweeps() *workqueue.Loop {
+	missed := map[commandKey]time.Time{}
+	return workqueue.NewLoop("recording the ends of tenants' commands", func(ctx context.Context) (next time.Time, err error) {
+		var isOpen bool
+		if missed, isOpen, err = r.sweep(ctx, missed); isOpen {
+			next = time.Now().Add(sweepInterval)
 		}
-		after = page[len(page)-1]
+		return next, err
+	}, sweepRetries, r.o.Log)
+}
+
+// sweep records the ends of the commands that have ended, and reports whether one was
+// open. missed has since when a container has not known a command; sweep returns it for
+// the next one.
+func (r *Recorder) sweep(ctx context.Context, missed map[commandKey]time.Time) (still map[commandKey]time.Time, isOpen bool, err error) {
+	still = map[commandKey]time.Time{}
+	now := time.Now()
+	for after := (OpenCommand{}); ; {
+		page, err := r.o.Store.OpenCommands(ctx, anyTime, after, sweepPage)
+		if err != nil || len(page) == 0 {
+			return still, isOpen, err
+		}
+		isOpen, after = true, page[len(page)-1]
+		isLast := len(page) < sweepPage
+		page = slices.DeleteFunc(page, func(c OpenCommand) bool { return now.Sub(c.Started) < sweepAfter })
 		var ends []Use
 		for _, found := range r.askAll(ctx, page) {
 			k, now := commandKey{found.end.Claim, found.end.ID}, time.Now()
@@ -74,12 +105,12 @@ func (r *Recorder) sweep(ctx context.Context, missed map[commandKey]time.Time) (
 		for batch := range slices.Chunk(ends, batchedUses) {
 			events, err := r.o.Store.RecordUses(ctx, batch)
 			if err != nil {
-				return still, err
+				return still, isOpen, err
 			}
 			r.countEnds(events)
 		}
-		if len(page) < sweepPage {
-			return still, nil
+		if isLast {
+			return still, isOpen, nil
 		}
 	}
 }

@@ -13,6 +13,8 @@ func (s *Service) EventHandlers() dispatch.Subscription {
 	return dispatch.Subscription{
 		Name: "claims",
 		On: map[activity.Type]func(activity.Event){
+			// Storage may record it after the call has failed.
+			activity.ClaimRequested:     func(activity.Event) { s.sweeper.WakeAfter(lateSweepDelay) },
 			activity.ClaimActivated:     changed,
 			activity.ClaimReleased:      changed,
 			activity.ClaimReleaseFailed: changed,
@@ -21,6 +23,7 @@ func (s *Service) EventHandlers() dispatch.Subscription {
 		},
 		Resync: func(context.Context) error {
 			s.notifyAll()
+			s.sweeper.Wake()
 			return nil
 		},
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/e2e/flowtest"
+	"github.com/hostler/hostler/internal/dispatch"
 	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/snapshot/snapshottest"
@@ -184,6 +185,7 @@ func TestLateReservationIsFailed(t *testing.T) {
 		}})
 		ctx, stop := context.WithCancel(t.Context())
 		g.Go(func() { _ = claims.Run(ctx) }) // it returns nil
+		g.Go(func() { _ = dispatch.New(h.DB, slog.New(slog.DiscardHandler), claims.EventHandlers()).Run(ctx) })
 		_, _, err := claims.Claim(ctx, claim.Request{Workload: "w", Tenant: "ada"})
 		require.ErrorContains(t, err, "no answer")
 		<-time.After(time.Minute)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
-	"time"
 
 	"github.com/hostler/hostler/internal/singleflight"
 	"github.com/hostler/hostler/pool"
@@ -28,6 +27,8 @@ type progress struct {
 	// environment is that of the caller who has begun it.
 	environment map[string]string
 	failing     atomic.Bool // this server records its failure
+	hasReturned atomic.Bool
+	unrecorded  atomic.Bool // what is on record may not be its end
 }
 
 // findCall returns the call that works on a claim, or nil.
@@ -43,9 +44,10 @@ var ErrAborted = errors.New("the claim was released before it was active")
 
 // runCall runs a call and publishes its result to the waiters.
 func (s *Service) runCall(ctx context.Context, call *call, r Request, w *workload.Workload, record pool.Record) (Claim, bool, error) {
-	defer call.End()
+	defer s.endCall(call)
 	if err := context.Cause(call.Context()); err != nil {
 		call.SetResult(Claim{}, err)
+		call.Arg.hasReturned.Store(true)
 		return Claim{}, false, err // the server stops
 	}
 	c, created, err := s.acquire(ctx, call.Context(), call.Arg.claimID, r, w, record)
@@ -55,6 +57,7 @@ func (s *Service) runCall(ctx context.Context, call *call, r Request, w *workloa
 		shared = fmt.Errorf("%w: %w", errCallerCanceled, err)
 	}
 	call.SetResult(c, shared)
+	call.Arg.hasReturned.Store(true)
 	return c, created, err
 }
 
@@ -88,14 +91,9 @@ func (s *Service) IsOwnedByPeer(c Claim) bool {
 	return (c.State == Pending || c.State == Releasing) && c.Owner != s.store.Self()
 }
 
-// pollInterval is how often a claim that another server works on is read when
-// no event arrives: a takeover does not emit one.
-const pollInterval = time.Second
-
-// WaitForPeer returns the claim when no other server works on it anymore.
+// WaitForPeer returns the claim when no other server works on it anymore. The event of
+// its end wakes it, or NotifyChanged where this server takes the claim over.
 func (s *Service) WaitForPeer(ctx context.Context, c Claim) (Claim, error) {
-	tick := time.NewTicker(pollInterval)
-	defer tick.Stop()
 	// There may be no further event for the claim, for example after a takeover.
 	// Other waiters read it again.
 	defer s.NotifyChanged(c.ID)
@@ -107,7 +105,6 @@ func (s *Service) WaitForPeer(ctx context.Context, c Claim) (Claim, error) {
 		}
 		select {
 		case <-changed:
-		case <-tick.C:
 		case <-ctx.Done():
 			return current, context.Cause(ctx)
 		}

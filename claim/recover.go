@@ -52,6 +52,7 @@ func (s *Service) resume(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
+	s.NotifyChanged(id) // it was another server's, and a takeover has no event
 	started, err := s.startedPoints(ctx, c)
 	if err != nil {
 		return err
@@ -65,10 +66,11 @@ func (s *Service) resume(ctx context.Context, id string) error {
 	}
 	endWork := s.pools.BeginClaim() // now: the pools may be filled before Run runs
 	resume := func(ctx context.Context) {
-		defer call.End()
+		defer s.endCall(call)
 		defer endWork()
 		defer context.AfterFunc(ctx, func() { call.Cancel(context.Cause(ctx)) })()
 		call.SetResult(s.resumeHooks(call.Context(), c, started))
+		call.Arg.hasReturned.Store(true)
 	}
 	select {
 	case s.resumeQueue <- resume:
@@ -117,7 +119,7 @@ const serverStoppedReason = "the server stopped during the claim"
 func (s *Service) Run(ctx context.Context) error {
 	var g errgroup.Group
 	defer g.Wait() //nolint:errcheck // the functions return nil
-	g.Go(func() error { s.sweepLoop(ctx); return nil })
+	g.Go(func() error { return s.sweeper.Run(ctx) })
 	for {
 		select {
 		case <-ctx.Done():

@@ -113,7 +113,7 @@ func (a *acquisition) tryReserve(ctx context.Context, queued bool) error {
 			return fmt.Errorf("%w: %w", errNotRecorded, exceeded)
 		}
 		if a.claim.State == "" {
-			a.triggerSweep() // it may have been recorded despite the error
+			a.markUnrecorded(a.claim.ID) // it may have been recorded despite the error
 			err = fmt.Errorf("%w: %w", errNotRecorded, err)
 		}
 		return fmt.Errorf("reserve a container: %w", err)

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/hostler/hostler/hooks/runner"
+	"github.com/hostler/hostler/internal/workqueue"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/quota"
 	"github.com/hostler/hostler/runtime"
@@ -45,7 +46,7 @@ type Service struct {
 	touchFailedAt time.Time                // when a touch could last not be stored
 
 	resumeQueue chan func(ctx context.Context) // claims to resume
-	sweepSignal chan struct{}                  // holds one signal: a final state could not be recorded
+	sweeper     *workqueue.Loop
 }
 
 // maxResume is the capacity of resumeQueue.
@@ -55,11 +56,12 @@ const maxResume = 10000
 // earlier server left unfinished.
 func NewService(store Store, pools *pool.Pools, rt runtime.Runtime, runner *runner.Runner, sinks Sinks, log *slog.Logger) *Service {
 	stateSync := &StateSync{store: store, pools: pools, sinks: sinks, rt: rt, log: log, uploads: map[string]*uploadOp{}}
-	return &Service{
+	s := &Service{
 		store: store, pools: pools, rt: rt, runner: runner, StateSync: stateSync, log: log,
-		subscribers: map[string]chan struct{}{},
-		resumeQueue: make(chan func(context.Context), maxResume), sweepSignal: make(chan struct{}, 1),
+		subscribers: map[string]chan struct{}{}, resumeQueue: make(chan func(context.Context), maxResume),
 	}
+	s.sweeper = s.newSweeper()
+	return s
 }
 
 // Request is a request for a container.

@@ -230,7 +230,7 @@ func (a *acquisition) fail(workCtx context.Context, cause error) (Claim, bool, e
 		cause = ErrAborted // it was released on another server
 	}
 	if err != nil {
-		a.triggerSweep()
+		a.markUnrecorded(a.claim.ID)
 		cause = errors.Join(cause, fmt.Errorf("record that claim %s failed: %w", a.claim.ID, err))
 		c = a.claim
 	}

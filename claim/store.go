@@ -45,6 +45,9 @@ type Store interface {
 	Claim(ctx context.Context, id string) (Claim, error)
 	// Claims returns the records that match, oldest first.
 	Claims(ctx context.Context, f Filter) ([]Claim, error)
+	// NextExpiry returns when the lifetime of an active claim ends next, of those that
+	// end after a time; zero if there is none.
+	NextExpiry(ctx context.Context, after time.Time) (time.Time, error)
 	// Self returns this server's ID, as in Claim.Owner.
 	Self() string
 }

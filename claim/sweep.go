@@ -8,57 +8,46 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/hostler/hostler/internal/backoff"
+	"github.com/hostler/hostler/internal/workqueue"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/runtime"
 )
 
-// The intervals of sweeps for stale claims. After a storage error the next
-// sweep starts sooner.
+// How stale claims are swept.
 const (
-	sweepInterval      = 10 * time.Second
-	sweepRetryInterval = time.Second
-	sweepPageSize      = 500 // claims per page
-	sweepConcurrency   = 16  // concurrent changes
+	sweepDelay       = time.Second // after what was not recorded: one sweep serves many
+	lateSweepDelay   = 10 * time.Second
+	sweepPageSize    = 500 // claims per page
+	sweepConcurrency = 16  // concurrent changes
 )
 
-// sweepLoop fails this server's stale pending claims until ctx ends: claims
-// whose failure could not be recorded, or whose reservation reply was lost.
-// Other servers do not touch them while this one lives. Memory use does not
-// depend on the number of failed claims.
-func (s *Service) sweepLoop(ctx context.Context) {
-	timer := time.NewTimer(sweepInterval)
-	defer timer.Stop()
-	nextSweep := time.Now().Add(sweepInterval)
-	failing := false
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-s.sweepSignal:
-			// Never later than planned, even if claims fail constantly.
-			if soon := time.Now().Add(sweepRetryInterval); soon.Before(nextSweep) {
-				nextSweep = soon
-			}
-		case <-timer.C:
-			err := s.sweep(ctx)
-			if err != nil && !failing && ctx.Err() == nil {
-				s.log.Warn("claim sweep failed; retrying", "error", err)
-			}
-			failing = err != nil
-			nextSweep = time.Now().Add(sweepInterval)
-			if failing {
-				nextSweep = time.Now().Add(sweepRetryInterval)
-			}
-		}
-		timer.Reset(time.Until(nextSweep))
+// sweepRetries is how a sweep is repeated while storage fails.
+var sweepRetries = backoff.Policy{Min: time.Second, Max: time.Second}
+
+// newSweeper returns the loop that fails this server's stale pending claims: claims
+// whose failure could not be recorded, or whose reservation reply was lost. Other
+// servers do not touch them while this one lives. The ends of such claims' calls wake
+// it, and the records of new claims. Memory use does not depend on the number of failed
+// claims.
+func (s *Service) newSweeper() *workqueue.Loop {
+	return workqueue.NewLoop("sweep of claims", func(ctx context.Context) (never time.Time, err error) {
+		return never, s.sweep(ctx)
+	}, sweepRetries, s.log)
+}
+
+// markUnrecorded has a claim swept when its call has ended.
+func (s *Service) markUnrecorded(id string) {
+	if call := s.findCall(id); call != nil {
+		call.Arg.unrecorded.Store(true)
 	}
 }
 
-// triggerSweep schedules a sweep after sweepRetryInterval.
-func (s *Service) triggerSweep() {
-	select {
-	case s.sweepSignal <- struct{}{}:
-	default:
+// endCall ends a call, and has what it has not recorded swept, also after a panic.
+func (s *Service) endCall(call *call) {
+	call.End()
+	if !call.Arg.hasReturned.Load() || call.Arg.unrecorded.Load() {
+		s.sweeper.WakeAfter(sweepDelay)
 	}
 }
 

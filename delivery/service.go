@@ -34,8 +34,8 @@ const (
 	batchSize = 500
 	// fanOutDelay is how long the cursor waits for further events.
 	fanOutDelay = 5 * time.Millisecond
-	// sweepInterval is the time between removals of what the queue cannot hold.
-	sweepInterval = time.Minute
+	// sweepDelay is how long after an addition what the queue cannot hold is removed.
+	sweepDelay = time.Minute
 	// maxAge is how long a delivery may wait.
 	maxAge = 7 * 24 * time.Hour
 	// maxPerWorkload is how many deliveries of a workload may wait before those of
@@ -157,7 +157,6 @@ func (s *Service) perform(ctx context.Context, t *workqueue.Task[pass]) error {
 	case listPass:
 		err = s.list(ctx)
 	case sweepPass:
-		s.passes.AddAfter(sweepPass, sweepInterval)
 		err = s.sweep(ctx)
 	}
 	if err != nil && ctx.Err() == nil {
@@ -183,6 +182,7 @@ func (s *Service) fanOut(ctx context.Context) error {
 	}
 	if len(changes) > 0 {
 		flow.Failpoint("delivery", "add", "after")
+		s.passes.AddAfter(sweepPass, sweepDelay)
 	}
 	if !isActive {
 		s.setInactive(generation)
@@ -239,7 +239,8 @@ func (s *Service) list(ctx context.Context) error {
 }
 
 // sweep discards the deliveries that have waited too long, and those of tenants'
-// events that a full queue cannot hold.
+// events that a full queue cannot hold. It has the next one discarded when it has waited
+// too long.
 func (s *Service) sweep(ctx context.Context) error {
 	for {
 		excess, err := s.store.ExcessDeliveries(ctx, time.Now().Add(-maxAge), maxPerWorkload, maxPerTenant, batchSize)
@@ -257,9 +258,18 @@ func (s *Service) sweep(ctx context.Context) error {
 			s.keys.Add(d.Key())
 		}
 		if len(excess) < batchSize {
-			return nil
+			return s.scheduleSweep(ctx)
 		}
 	}
+}
+
+// scheduleSweep has the oldest delivery discarded in time.
+func (s *Service) scheduleSweep(ctx context.Context) error {
+	status, err := s.store.DeliveryStatus(ctx)
+	if err == nil && !status.Oldest.IsZero() {
+		s.passes.AddAfter(sweepPass, max(sweepDelay, time.Until(status.Oldest.Add(maxAge))))
+	}
+	return err
 }
 
 // wakeFillers has the pools of workloads checked that may be ready to be deleted.
@@ -280,7 +290,7 @@ func (s *Service) EventHandlers() dispatch.Subscription {
 	}
 	changed := func(e activity.Event) { s.applied.invalidate(e.Workload); s.setActive() }
 	on[activity.WorkloadApplied], on[activity.WorkloadDeleted], on[activity.PoolDrained] = changed, changed, changed
-	on[activity.DeliveryReplayed] = func(activity.Event) { s.passes.Add(listPass) }
+	on[activity.DeliveryReplayed] = func(activity.Event) { s.passes.Add(listPass); s.passes.AddAfter(sweepPass, sweepDelay) }
 	on[activity.DeliveryRetried], on[activity.DeliveryDiscarded] = s.queueChanged, s.queueChanged
 	on[activity.ContainerClaimed] = func(e activity.Event) {
 		s.cancelCommands(func(c *command) bool { return c.container == e.Container && c.claim != e.Claim })
@@ -305,8 +315,9 @@ func (s *Service) EventHandlers() dispatch.Subscription {
 		Resync: func(context.Context) error {
 			s.applied.invalidateAll()
 			s.setActive()
-			s.passes.Add(fanOutPass)
-			s.passes.Add(listPass)
+			for _, p := range []pass{fanOutPass, listPass, sweepPass} {
+				s.passes.Add(p)
+			}
 			return nil
 		},
 	}
@@ -327,6 +338,7 @@ func (s *Service) queueChanged(e activity.Event) {
 		return
 	}
 	s.keys.Add(Key{e.Workload, data.Hook, laneOf(e)})
+	s.passes.AddAfter(sweepPass, sweepDelay)
 }
 
 // cancelCommands ends the commands for an event that match.

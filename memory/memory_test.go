@@ -25,6 +25,7 @@ type calls struct {
 	sweeps  atomic.Int64
 	more    int64 // removals that report more
 	fails   atomic.Bool
+	next    atomic.Int64 // when something is due
 }
 
 func (s *calls) ChangeMemory(_ context.Context, c Change) (Changed, error) {
@@ -39,6 +40,13 @@ func (s *calls) MemoryItems(context.Context, string, Level, string, string, int)
 func (s *calls) EndMemory(context.Context) error {
 	s.ends.Add(1)
 	return nil
+}
+
+func (s *calls) NextMemoryEnd(context.Context) (time.Time, error) {
+	if next := s.next.Load(); next > time.Now().UnixNano() {
+		return time.Unix(0, next), nil
+	}
+	return time.Time{}, nil
 }
 
 func (s *calls) RemoveMemory(context.Context) (bool, error) {
@@ -194,8 +202,9 @@ func TestChangesAreLimited(t *testing.T) {
 	})
 }
 
-// Values that have ended are removed at once as long as there are more, and after a
-// failure with the next tick.
+// Values that have ended are removed at once as long as there are more, soon after a
+// change and when the next one is due, and after a failure a minute later. Otherwise
+// nothing is read.
 func TestRunSweeps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, store := newTestService()
@@ -206,11 +215,17 @@ func TestRunSweeps(t *testing.T) {
 		synctest.Wait()
 		require.EqualValues(t, 6, store.sweeps.Load())
 		require.EqualValues(t, 1, store.ends.Load())
-		store.fails.Store(true)
-		<-time.After(sweepInterval + time.Second)
+		<-time.After(time.Hour)
+		require.EqualValues(t, 6, store.sweeps.Load())
+		store.next.Store(time.Now().Add(time.Hour).UnixNano())
+		s.Changed()
+		<-time.After(sweepDelay + time.Second)
 		require.EqualValues(t, 7, store.sweeps.Load())
-		<-time.After(sweepInterval)
+		store.fails.Store(true)
+		<-time.After(time.Hour - sweepDelay)
 		require.EqualValues(t, 8, store.sweeps.Load())
+		<-time.After(sweepDelay)
+		require.EqualValues(t, 9, store.sweeps.Load())
 		cancel()
 		require.NoError(t, <-done)
 	})

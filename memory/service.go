@@ -8,6 +8,9 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"github.com/hostler/hostler/internal/backoff"
+	"github.com/hostler/hostler/internal/workqueue"
 )
 
 // Store keeps the values. Each method decides in one transaction, or in one
@@ -26,6 +29,9 @@ type Store interface {
 	MemoryItems(ctx context.Context, claim string, level Level, prefix, after string, limit int) ([]Item, error)
 	// EndMemory ends what is due: it cannot be read any more.
 	EndMemory(ctx context.Context) error
+	// NextMemoryEnd returns when something is due next, if no claim ends and no workload
+	// changes before that; zero for never.
+	NextMemoryEnd(ctx context.Context) (time.Time, error)
 	// RemoveMemory removes some of the values that have ended, and reports whether
 	// there are more. It may be interrupted at any time.
 	RemoveMemory(ctx context.Context) (more bool, err error)
@@ -70,10 +76,15 @@ type Service struct {
 	store   Store
 	log     *slog.Logger
 	limiter limiter
+	sweeps  *workqueue.Loop
 }
 
 // New returns a service on a store.
-func New(store Store, log *slog.Logger) *Service { return &Service{store: store, log: log} }
+func New(store Store, log *slog.Logger) *Service {
+	s := &Service{store: store, log: log}
+	s.sweeps = workqueue.NewLoop("removing ended memory", s.sweep, sweepRetries, log)
+	return s
+}
 
 // PutRequest is a request to put a value.
 type PutRequest struct {
@@ -200,36 +211,28 @@ func (s *Service) List(ctx context.Context, claim string, r ListRequest) (Page, 
 	return page, nil
 }
 
-// sweepInterval is the time between removals of values that have ended. They
-// cannot be read in the meantime.
-const sweepInterval = time.Minute
+// sweepDelay is how long after a change values that have ended are removed, and the time
+// between attempts. They cannot be read in the meantime.
+const sweepDelay = time.Minute
+
+// sweepRetries is how a sweep is repeated while the database does not answer.
+var sweepRetries = backoff.Policy{Min: sweepDelay, Max: sweepDelay}
 
 // Run removes values that have ended, until ctx ends. One server runs it; two do no
 // harm.
-func (s *Service) Run(ctx context.Context) error {
-	ticker := time.NewTicker(sweepInterval)
-	defer ticker.Stop()
-	for {
-		if err := s.sweep(ctx); err != nil && ctx.Err() == nil {
-			s.log.Error("removing ended memory failed; retrying", "wait", sweepInterval, "error", err)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-	}
-}
+func (s *Service) Run(ctx context.Context) error { return s.sweeps.Run(ctx) }
 
-// sweep removes all that has ended.
-func (s *Service) sweep(ctx context.Context) error {
-	if err := s.store.EndMemory(ctx); err != nil {
-		return err
+// Changed is called after events: a claim may have ended, or a workload changed.
+func (s *Service) Changed() { s.sweeps.WakeAfter(sweepDelay) }
+
+// sweep removes all that has ended, and returns when the next value ends.
+func (s *Service) sweep(ctx context.Context) (next time.Time, err error) {
+	err = s.store.EndMemory(ctx)
+	for more := true; more && err == nil && ctx.Err() == nil; {
+		more, err = s.store.RemoveMemory(ctx)
 	}
-	for ctx.Err() == nil {
-		if more, err := s.store.RemoveMemory(ctx); err != nil || !more {
-			return err
-		}
+	if err == nil {
+		next, err = s.store.NextMemoryEnd(ctx)
 	}
-	return nil
+	return next, err
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/hostler/hostler/hooks"
-	"github.com/hostler/hostler/internal/workqueue"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/workload"
 )
@@ -22,8 +21,9 @@ const createTimeout = 15 * time.Minute
 // occupies a slot and room in the pool.
 const outdatedGrace = 30 * time.Second
 
-// sweepInterval is how often interrupted creations are looked for.
-const sweepInterval = 30 * time.Second
+// sweepDelay is how long after an event, or the end of a creation, interrupted creations
+// are looked for: one sweep serves many.
+const sweepDelay = 30 * time.Second
 
 var (
 	errOutdated = errors.New("its revision is outdated")
@@ -136,13 +136,8 @@ func maxHooksDuration(hs []hooks.Hook) time.Duration {
 }
 
 // sweep has the containers destroyed that nothing else would destroy.
-func (f *Filler) sweep(ctx context.Context, t *workqueue.Task[struct{}]) error {
-	f.sweeps.AddAfter(t.Key, sweepInterval)
-	err := errors.Join(f.sweepCreations(ctx), f.sweepRemoved(ctx))
-	if err != nil && ctx.Err() == nil {
-		f.log.Error("sweep of containers failed; retrying", "error", err)
-	}
-	return err
+func (f *Filler) sweep(ctx context.Context) (never time.Time, err error) {
+	return never, errors.Join(f.sweepCreations(ctx), f.sweepRemoved(ctx))
 }
 
 // sweepCreations destroys the containers that are on record as being created and

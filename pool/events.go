@@ -59,6 +59,8 @@ func (p *Pools) EventHandlers() dispatch.Subscription {
 				p.filler.Wake(workload)
 			}
 			clear(requested)
+			p.filler.sweeps.WakeAfter(sweepDelay)
+			p.watcher.changes.Add(1)
 		},
 		Resync: func(ctx context.Context) error {
 			p.Catalog.InvalidateAll()
@@ -67,6 +69,8 @@ func (p *Pools) EventHandlers() dispatch.Subscription {
 				wakeAll(activity.Event{Workload: r.ID})
 			}
 			p.reaper.Wake()
+			p.filler.sweeps.Wake()
+			p.watcher.changes.Add(1)
 			return errors.Join(err, p.endForced(ctx))
 		},
 	}

@@ -27,8 +27,8 @@ const (
 	reservedCreates    = 2
 )
 
-// Filler keeps the pools filled. Every change of a pool wakes it. A timer wakes
-// it only for retries and expiries.
+// Filler keeps the pools filled. Every change of a pool wakes it. It sleeps until
+// something is to be retried or expires.
 //
 // It creates the containers that min_idle and the waiting claims need. It
 // replaces containers of an older revision or protocol version once the new
@@ -46,7 +46,7 @@ type Filler struct {
 	// that need a container.
 	checks    *workqueue.Queue[string]
 	creations *workqueue.Queue[string]
-	sweeps    *workqueue.Queue[struct{}] // one key: to look for what nothing else destroys
+	sweeps    *workqueue.Loop // of what nothing else destroys
 	yielder   *yielder
 	exits     earlyExits
 
@@ -73,7 +73,7 @@ func NewFiller(store Store, catalog *Catalog, provisioner *Provisioner, queue *W
 			Group: func(workload string) string { return workload }, PerGroup: createsPerWorkload, Reserved: reservedCreates, Backoff: storeRetries, Log: log,
 		}),
 	}
-	f.sweeps = workqueue.New(workqueue.Options[struct{}]{Backoff: storeRetries, Log: log})
+	f.sweeps = workqueue.NewLoop("sweep of containers", f.sweep, storeRetries, log)
 	f.yielder = newYielder(f.creations.Add)
 	return f
 }
@@ -85,9 +85,8 @@ func (f *Filler) Wake(workload string) { f.checks.Add(workload) }
 // created; the creation of a container is aborted when ctx ends.
 func (f *Filler) Run(ctx context.Context) error {
 	retryRead(ctx, f.log, f.wakeAll)
-	f.sweeps.Add(struct{}{})
 	var g errgroup.Group
-	g.Go(func() error { f.sweeps.Run(ctx, 1, f.sweep); return nil })
+	g.Go(func() error { return f.sweeps.Run(ctx) })
 	g.Go(func() error { f.checks.Run(ctx, 1, f.check); return nil })
 	g.Go(func() error { f.creations.Run(ctx, parallelCreates, f.create); return nil })
 	return g.Wait()
@@ -217,7 +216,8 @@ func (f *Filler) create(ctx context.Context, t *workqueue.Task[string]) error {
 	c := newContainer(d.r)
 	release := f.hold(c, cancel)
 	if err := f.store.AddContainer(ctx, c, d.r.MaxSize); err != nil {
-		release() // if it is on record nevertheless, a sweep finds it
+		release()
+		f.sweeps.WakeAfter(sweepDelay) // it may be on record nevertheless, or its event wakes the sweep
 		if errors.Is(err, ErrFull) {
 			return nil
 		}
@@ -233,6 +233,7 @@ func (f *Filler) create(ctx context.Context, t *workqueue.Task[string]) error {
 	}
 	t.Detach()
 	defer f.Wake(t.Key) // also if the result could not be recorded, and so has no event
+	defer f.sweeps.WakeAfter(sweepDelay)
 	defer release()
 	f.provision(ctx, c, d.w, d.r.Dir)
 	return nil

@@ -62,6 +62,10 @@ type watchedContainer struct {
 	lastHealthy time.Time // when it last passed; zero since it was restarted
 	graceUntil  time.Time // until then it is starting and failures do not count
 	failures    int       // consecutive
+	// known is when the record was last changed, as it was last read; zero: it is to be
+	// read. A check that passes reads nothing unless the container is unhealthy on record.
+	known       time.Time
+	isUnhealthy bool
 }
 
 // NewHealthChecker returns a HealthChecker; Run checks the watched containers.
@@ -182,7 +186,7 @@ func (c *HealthChecker) MarkRestarted(id string) {
 	defer c.mu.Unlock()
 	if k := c.watched[id]; k != nil {
 		h := k.w.Healthcheck
-		k.lastHealthy, k.failures = time.Time{}, 0
+		k.lastHealthy, k.failures, k.known = time.Time{}, 0, time.Time{}
 		k.graceUntil = time.Now().Add(h.StartPeriod)
 		k.nextCheck = time.Now().Add(min(maxProbeInterval, h.Interval))
 		c.schedule(id, k)
@@ -196,7 +200,7 @@ func (c *HealthChecker) MarkStarting(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if k := c.watched[id]; k != nil {
-		k.graceUntil = time.Now().Add(k.w.Healthcheck.StartPeriod)
+		k.graceUntil, k.known = time.Now().Add(k.w.Healthcheck.StartPeriod), time.Time{}
 	}
 }
 
@@ -228,7 +232,7 @@ func (c *HealthChecker) Distrust(id string) {
 	defer c.mu.Unlock()
 	delete(c.verified, id)
 	if k := c.watched[id]; k != nil {
-		k.lastHealthy = time.Time{}
+		k.lastHealthy, k.known = time.Time{}, time.Time{}
 	}
 }
 
@@ -236,93 +240,6 @@ func (c *HealthChecker) Distrust(id string) {
 func (c *HealthChecker) Run(ctx context.Context) error {
 	c.checks.Run(ctx, parallelChecks, c.check)
 	return nil
-}
-
-// check checks a container that is due, and schedules its next check.
-func (c *HealthChecker) check(ctx context.Context, t *workqueue.Task[containerKey]) error {
-	if c.isDue(t.Key.id) {
-		c.probe(ctx, t.Key.id)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if k := c.watched[t.Key.id]; k != nil {
-		c.schedule(t.Key.id, k)
-	}
-	return nil
-}
-
-// isDue reports whether the check of a watched container is due. Its time can
-// have been postponed since it was scheduled.
-func (c *HealthChecker) isDue(id string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	k := c.watched[id]
-	return k != nil && !k.nextCheck.After(time.Now())
-}
-
-// probe checks one container and handles the result.
-func (c *HealthChecker) probe(ctx context.Context, id string) {
-	before, err := c.store.Container(ctx, id)
-	if errors.Is(err, ErrContainerNotFound) || before.State == Destroying || before.State == Destroyed {
-		// It was destroyed before it was watched: nothing else calls Forget.
-		c.Forget(id)
-		return
-	}
-	if err != nil || (before.State != Idle && before.State != Claimed) {
-		c.recordResult(id, nil, true)
-		return
-	}
-	c.mu.Lock()
-	k := c.watched[id]
-	c.mu.Unlock()
-	if k == nil {
-		return
-	}
-	checkErr := c.runCheck(ctx, k.w.Healthcheck, id)
-	if ctx.Err() != nil || isInconclusive(checkErr) {
-		c.recordResult(id, nil, true)
-		return
-	}
-	// A container that changed its state in the meantime was being wiped or
-	// restarted: the result is meaningless.
-	after, err := c.store.Container(ctx, id)
-	if err != nil || !after.ChangedAt.Equal(before.ChangedAt) {
-		c.recordResult(id, nil, true)
-		return
-	}
-	failed := c.recordResult(id, checkErr, false)
-	if err := c.applyResult(ctx, after, k.w, checkErr, failed); err != nil && !isConflict(err) {
-		c.log.Error("recording container health failed", "container", id, "error", err)
-	}
-}
-
-// isInconclusive reports whether a check with this error did not run: the engine
-// was unavailable, or nothing ran in the container. In the second case, the
-// watcher reports the exit, or a release has stopped the processes.
-func isInconclusive(err error) bool {
-	return errors.Is(err, runtime.ErrUnavailable) || errors.Is(err, runtime.ErrNotRunning) || errors.Is(err, runtime.ErrContainerExited)
-}
-
-// recordResult ends a check and returns the number of consecutive failures.
-func (c *HealthChecker) recordResult(id string, err error, inconclusive bool) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	k := c.watched[id]
-	if k == nil {
-		return 0
-	}
-	now := time.Now()
-	k.nextCheck = now.Add(k.w.Healthcheck.Interval)
-	switch {
-	case inconclusive:
-	case err == nil:
-		k.failures, k.lastHealthy = 0, now
-	case now.Before(k.graceUntil):
-		k.nextCheck = now.Add(min(maxProbeInterval, k.w.Healthcheck.Interval))
-	default:
-		k.failures++
-	}
-	return k.failures
 }
 
 // applyResult updates a container whose health has changed: an unhealthy idle

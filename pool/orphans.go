@@ -26,20 +26,20 @@ const (
 // checkOrphan has a container removed that has no live record: immediately if it
 // is recorded as destroyed, after orphanGrace if there is no record. A container
 // that a newer server created is removed by that server.
-func (w *Watcher) checkOrphan(ctx context.Context, s runtime.Status) error {
+func (w *Watcher) checkOrphan(ctx context.Context, s runtime.Status) (isOrphan bool, err error) {
 	if w.rt.Protocols().IsNewer(s.Protocol) {
-		return nil
+		return false, nil
 	}
 	reason, err := w.orphanReason(ctx, s.ID)
 	switch {
 	case err != nil:
-		return err
+		return false, err
 	case reason == "":
 		delete(w.unknown, s.ID)
 	case reason == wasDestroyed || w.hasGracePassed(s):
 		w.removals.Add(containerKey{s.Workload, s.ID})
 	}
-	return nil
+	return reason != "", nil
 }
 
 // orphanReason returns why a container is an orphan; empty if it is not.

@@ -32,7 +32,7 @@ type Reaper struct {
 	catalog     *Catalog
 	provisioner *Provisioner
 	log         *slog.Logger
-	lists       *workqueue.Queue[struct{}] // one key: to list the containers
+	lists       *workqueue.Loop // of the containers to be destroyed
 	removals    *workqueue.Queue[containerKey]
 }
 
@@ -43,43 +43,38 @@ func (k containerKey) group() string { return k.workload }
 
 // NewReaper returns a Reaper; it destroys nothing before Run.
 func NewReaper(store Containers, catalog *Catalog, provisioner *Provisioner, log *slog.Logger) *Reaper {
-	return &Reaper{
+	r := &Reaper{
 		store: store, catalog: catalog, provisioner: provisioner, log: log,
-		lists: workqueue.New(workqueue.Options[struct{}]{Backoff: storeRetries, Log: log}),
 		removals: workqueue.New(workqueue.Options[containerKey]{
 			Group: containerKey.group, PerGroup: destroysPerWorkload, Reserved: reservedDestroys,
 			Parked: parallelStops, ParkedPerGroup: stopsPerWorkload, Backoff: engineRetries, Log: log,
 		}),
 	}
+	r.lists = workqueue.NewLoop("listing containers to be destroyed", r.list, storeRetries, log)
+	return r
 }
 
 // Wake requests a check for containers to be destroyed. It never blocks.
-func (r *Reaper) Wake() { r.lists.Add(struct{}{}) }
+func (r *Reaper) Wake() { r.lists.Wake() }
 
 // Run destroys containers until ctx ends. It returns when no removal is running.
 func (r *Reaper) Run(ctx context.Context) error {
-	r.Wake()
 	var g errgroup.Group
-	g.Go(func() error { r.lists.Run(ctx, 1, r.list); return nil })
+	g.Go(func() error { return r.lists.Run(ctx) })
 	g.Go(func() error { r.removals.Run(ctx, parallelDestroys, r.reap); return nil })
 	return g.Wait()
 }
 
 // list requests the removal of all containers that are to be destroyed.
-func (r *Reaper) list(ctx context.Context, t *workqueue.Task[struct{}]) error {
-	r.lists.AddAfter(t.Key, time.Hour)
+func (r *Reaper) list(ctx context.Context) (never time.Time, err error) {
 	destroying, err := r.store.Containers(ctx, ContainerFilter{States: []State{Destroying}})
 	forced, forcedErr := r.store.Containers(ctx, ContainerFilter{IsForced: true})
-	err = errors.Join(err, forcedErr)
-	if err != nil && ctx.Err() == nil {
-		r.log.Error("listing containers to be destroyed failed; retrying", "error", err)
-	}
 	for _, c := range append(destroying, forced...) {
 		if !r.provisioner.rt.Protocols().IsNewer(c.Protocol) { // a newer server removes its own
 			r.removals.Add(containerKey{c.Workload, c.ID})
 		}
 	}
-	return err
+	return never, errors.Join(err, forcedErr)
 }
 
 // reap destroys one container. A failure is retried indefinitely.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -33,6 +34,12 @@ type Watcher struct {
 	removals  *workqueue.Queue[containerKey]
 	exits     *workqueue.Queue[runtime.Exit] // those to record: the engine may be slow to return the output
 	removing  sync.Map                       // the orphans whose removal is on record
+	// changes counts what may have changed records of containers. compared are those that
+	// were compared with the engine's containers running, and nothing was found. Both
+	// are of the goroutine that reconciles, but for changes.
+	changes  atomic.Int64
+	compared int64
+	running  map[string]runtime.State
 }
 
 // watcherStore is what the Watcher needs from the database.
@@ -55,9 +62,9 @@ func NewWatcher(store watcherStore, outputs *outputReader, beginLoss func(Contai
 // reconnects is the backoff between attempts to reconnect.
 var reconnects = backoff.Policy{Min: minBackoff / 4, Max: 10 * time.Second, Jitter: jitter}
 
-// reconcileInterval is how often engine and database are compared while the
-// engine is available: a call to the engine may take effect long after its
-// caller has timed out. It is longer than orphanGrace, so that each comparison
+// reconcileInterval is how often the engine's containers are listed while it is
+// available: a call to the engine may take effect long after its
+// caller has timed out. They are compared with the database if either has changed. It is longer than orphanGrace, so that each comparison
 // removes the orphans that the previous one has found.
 const reconcileInterval = 30 * time.Second
 
@@ -149,11 +156,16 @@ func (w *Watcher) reconcile(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list the engine's containers: %w", err)
 	}
-	byID := make(map[string]runtime.Status, len(listed))
+	byID, states := make(map[string]runtime.Status, len(listed)), make(map[string]runtime.State, len(listed))
 	for _, s := range listed {
-		byID[s.ID] = s
+		byID[s.ID], states[s.ID] = s, s.State
+	}
+	changes := w.changes.Load() // before the records are read
+	if w.running != nil && changes == w.compared && maps.Equal(states, w.running) {
+		return nil
 	}
 	var errs error
+	isSame := true
 	rows, err := w.store.Containers(ctx, ContainerFilter{States: []State{Idle, Claimed}})
 	if err != nil {
 		return fmt.Errorf("list the containers: %w", err)
@@ -163,6 +175,7 @@ func (w *Watcher) reconcile(ctx context.Context) error {
 		if ok && s.State == runtime.Running || c.Health == Exited {
 			continue
 		}
+		isSame = false
 		// It may have been created, or started again, after the list was read.
 		// Only the status reports whether it ran out of memory.
 		status, err := w.status(ctx, c.ID)
@@ -178,9 +191,14 @@ func (w *Watcher) reconcile(ctx context.Context) error {
 		w.addExit(runtime.Exit{ID: c.ID, ExitCode: s.ExitCode, OOMKilled: s.OOMKilled})
 	}
 	for _, s := range listed {
-		errs = errors.Join(errs, w.checkOrphan(ctx, s))
+		isOrphan, err := w.checkOrphan(ctx, s)
+		errs = errors.Join(errs, err)
+		isSame = isSame && !isOrphan
 	}
 	maps.DeleteFunc(w.unknown, func(id string, _ time.Time) bool { return byID[id].ID == "" })
+	if w.running = nil; isSame && errs == nil {
+		w.running, w.compared = states, changes
+	}
 	return errs
 }
 

@@ -3,7 +3,6 @@ package release
 import (
 	"context"
 
-	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/internal/dispatch"
 )
 
@@ -11,9 +10,6 @@ import (
 func (s *Service) EventHandlers() dispatch.Subscription {
 	return dispatch.Subscription{
 		Name: "releases",
-		On: map[activity.Type]func(activity.Event){
-			activity.ClaimReleaseFailed: func(activity.Event) { s.WakeRetries() },
-		},
 		Resync: func(context.Context) error {
 			s.wake()
 			return nil

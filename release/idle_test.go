@@ -18,6 +18,7 @@ import (
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/e2e/flowtest"
+	"github.com/hostler/hostler/internal/dispatch"
 	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/release/schedule"
 	"github.com/hostler/hostler/runtime"
@@ -26,6 +27,11 @@ import (
 // newSchedule returns the loops that start releases on a harness.
 func newSchedule(h *flowtest.Harness, releases *release.Service) *schedule.Scheduler {
 	return schedule.New(h.DB, h.Claims, h.Pools, h.RT, releases, slog.New(slog.DiscardHandler))
+}
+
+// follow returns what has a scheduler learn of events, until its context ends.
+func follow(h *flowtest.Harness, s *schedule.Scheduler) func(context.Context) error {
+	return dispatch.New(h.DB, slog.New(slog.DiscardHandler), s.EventHandlers()).Run
 }
 
 // startLoops runs the loops of releases until the test ends.
@@ -37,14 +43,15 @@ func startLoops(t *testing.T, h *flowtest.Harness) {
 // startLoopsOn is startLoops with another store.
 func startLoopsOn(t *testing.T, h *flowtest.Harness, store claim.Store) {
 	t.Helper()
-	runSchedule(t, schedule.New(store, h.Claims, h.Pools, h.RT, h.Releases, slog.New(slog.DiscardHandler)))
+	runSchedule(t, h, schedule.New(store, h.Claims, h.Pools, h.RT, h.Releases, slog.New(slog.DiscardHandler)))
 }
 
 // runSchedule runs the loops of a scheduler until the test ends.
-func runSchedule(t *testing.T, s *schedule.Scheduler) {
+func runSchedule(t *testing.T, h *flowtest.Harness, s *schedule.Scheduler) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	var g errgroup.Group
+	g.Go(func() error { return follow(h, s)(ctx) })
 	g.Go(func() error { return s.Run(ctx) })
 	g.Go(func() error { return s.RunResumes(ctx) })
 	t.Cleanup(func() {

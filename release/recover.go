@@ -20,8 +20,9 @@ func (s *Service) TakeOver(ctx context.Context, claims, runs []string) error {
 		if err != nil && !errors.Is(err, pool.ErrConflict) {
 			return fmt.Errorf("take over the release of claim %s: %w", id, err)
 		}
+		s.claims.NotifyChanged(id) // a takeover has no event
 	}
-	s.wake() // a takeover has no event
+	s.wake()
 	return s.runner.MarkUnknown(ctx, runs, s.willResume)
 }
 

@@ -31,7 +31,6 @@ type Service struct {
 	runner      *runner.Runner
 	log         *slog.Logger
 	interrupted chan struct{} // holds one signal: an interrupted release exists
-	failed      chan struct{} // holds one signal: a release has failed
 	calls       calls
 }
 
@@ -47,7 +46,7 @@ type (
 // earlier server left unfinished.
 func NewService(store claim.Store, claims *claim.Service, pools *pool.Pools, rt runtime.Runtime, runner *runner.Runner, log *slog.Logger) *Service {
 	return &Service{
-		store: store, claims: claims, pools: pools, rt: rt, runner: runner, log: log, interrupted: make(chan struct{}, 1), failed: make(chan struct{}, 1),
+		store: store, claims: claims, pools: pools, rt: rt, runner: runner, log: log, interrupted: make(chan struct{}, 1),
 	}
 }
 
@@ -104,11 +103,18 @@ func (s *Service) Release(ctx context.Context, id string, r Request) (claim.Clai
 
 // runCall runs a call and publishes its result to the waiters.
 func (s *Service) runCall(ctx context.Context, call *call, id string, r Request) (c claim.Claim, err error) {
-	defer call.End()
+	isDone := false
+	defer func() {
+		call.End()
+		if !isDone { // most failures have no event: the claim stays as it is
+			s.wake()
+		}
+	}()
 	waitCtx, cancelWait := context.WithCancelCause(ctx)
 	defer cancelWait(nil)
 	defer context.AfterFunc(call.Context(), func() { cancelWait(context.Cause(call.Context())) })()
 	c, err = s.settleAndRun(waitCtx, call, id, r)
+	isDone = err == nil
 	call.SetResult(c, err)
 	return c, err
 }
@@ -130,9 +136,6 @@ func (s *Service) settleAndRun(ctx context.Context, call *call, id string, r Req
 		if errors.Is(err, errAlreadyReleasing) {
 			continue
 		}
-		if err != nil {
-			s.wake() // most failures have no event: the claim stays as it is
-		}
 		return c, err
 	}
 }
@@ -148,18 +151,10 @@ var (
 	errCallerCanceled = errors.New("canceled by the caller while waiting")
 )
 
-// wake signals that an interrupted or failed release exists.
+// wake signals that an interrupted release may exist.
 func (s *Service) wake() {
-	signal(s.interrupted)
-	s.WakeRetries()
-}
-
-// WakeRetries signals that a release has failed, on any server.
-func (s *Service) WakeRetries() { signal(s.failed) }
-
-func signal(c chan struct{}) {
 	select {
-	case c <- struct{}{}:
+	case s.interrupted <- struct{}{}:
 	default:
 	}
 }
@@ -167,9 +162,6 @@ func signal(c chan struct{}) {
 // Interrupted returns a channel that receives when a release was interrupted, or
 // this server has taken one over.
 func (s *Service) Interrupted() <-chan struct{} { return s.interrupted }
-
-// Failed returns a channel that receives when a release has failed.
-func (s *Service) Failed() <-chan struct{} { return s.failed }
 
 // awaitSettled returns a claim that is no longer pending, and that no other
 // server is releasing.

@@ -99,7 +99,7 @@ func startLoopsWith(t *testing.T, h *flowtest.Harness, workloads pool.Store) *by
 	var out bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&out, nil)) // it locks
 	pools := pool.New(workloads, h.RT, flowtest.HookRunner(h.RT, h.DB, nil), nil, log)
-	runSchedule(t, schedule.New(h.DB, h.Claims, pools, h.RT, h.Releases, log))
+	runSchedule(t, h, schedule.New(h.DB, h.Claims, pools, h.RT, h.Releases, log))
 	return &out
 }
 

@@ -41,7 +41,7 @@ func TestTouchRememberedWhenStoreFull(t *testing.T) {
 		log, runner := slog.New(slog.DiscardHandler), flowtest.HookRunner(h.RT, h.DB, nil)
 		claims := claim.NewService(db, h.Pools, h.RT, runner, nil, log)
 		h.Releases = release.NewService(db, claims, h.Pools, h.RT, runner, log)
-		runSchedule(t, schedule.New(db, claims, h.Pools, h.RT, h.Releases, log))
+		runSchedule(t, h, schedule.New(db, claims, h.Pools, h.RT, h.Releases, log))
 		full.Store(true)
 		time.AfterFunc(62*time.Minute, func() { full.Store(false) })
 		for start := time.Now(); time.Since(start) < 2*time.Hour; {

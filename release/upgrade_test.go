@@ -57,12 +57,12 @@ func hookRuns(h *flowtest.Harness, p hooks.Point) []hooks.Run {
 // runLoops runs the loops of releases until the function that it returns is called.
 func runLoops(h *flowtest.Harness) (end func()) {
 	ctx, cancel := context.WithCancel(h.T.Context())
-	done := make(chan struct{}, 2)
+	done := make(chan struct{}, 3)
 	loops := newSchedule(h, h.Releases)
-	for _, run := range []func(context.Context) error{loops.Run, loops.RunResumes} {
+	for _, run := range []func(context.Context) error{loops.Run, loops.RunResumes, follow(h, loops)} {
 		go func() { _ = run(ctx); done <- struct{}{} }()
 	}
-	return func() { cancel(); <-done; <-done }
+	return func() { cancel(); <-done; <-done; <-done }
 }
 
 // After an upgrade idle containers are replaced, including those kept for a

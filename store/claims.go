@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
@@ -241,6 +242,18 @@ func (db *DB) Claim(ctx context.Context, id string) (claim.Claim, error) {
 func (db *DB) Claims(ctx context.Context, f claim.Filter) ([]claim.Claim, error) {
 	query, args := claimQuery(f)
 	return queryAll(ctx, db, "claims", query, args, scanClaim)
+}
+
+// nextExpiry reads one entry of the index on lifetimes.
+const nextExpiry = `SELECT COALESCE(min(expires_at), 0) FROM claims WHERE state = 'active' AND expires_at > 0 AND expires_at > $1`
+
+// NextExpiry implements claim.Store.
+func (db *DB) NextExpiry(ctx context.Context, after time.Time) (time.Time, error) {
+	at, err := queryRow(ctx, db, scanNumber, nextExpiry, toNanos(after))
+	if err != nil {
+		return time.Time{}, fmt.Errorf("read when a lifetime ends next: %w", err)
+	}
+	return fromNanos(at), nil
 }
 
 func claimQuery(f claim.Filter) (string, []any) {

@@ -22,7 +22,7 @@ type DB struct {
 	writer        writer
 	leases        writer          // of this server's lease and of others'
 	groups        *deliveryGroups // nil where the writer commits all changes together
-	read          *sql.DB
+	read          reader
 	buffer        *eventBuffer
 	self          atomic.Pointer[membership.Replica] // this server, once it has registered
 	lockExclusive func(context.Context) error        // nil where opening is enough
@@ -104,6 +104,16 @@ func (db *DB) update(ctx context.Context, f func(*tx) error) error {
 		t.protocols, t.quotas = db.protocols, db.quotas
 		return f(t)
 	})
+}
+
+// Calls returns how often an SQLite database was asked or changed: an idle server does
+// neither.
+func (db *DB) Calls() int64 {
+	n := db.read.calls.Load()
+	if w, ok := db.writer.(*sqliteWriter); ok {
+		n += w.calls.Load()
+	}
+	return n
 }
 
 // Close finishes the writes in progress, refuses later ones with ErrClosed and

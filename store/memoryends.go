@@ -36,6 +36,11 @@ const (
 	// a tenant's live claim keeps its scope.
 	due = `ended = 0 AND level IN ('claim', 'tenant', 'workload') AND ends_at > 0 AND ends_at < $1 AND NOT` + hasLiveClaim
 
+	// nextEnding reads one entry of the index for each level.
+	nextEnding = `SELECT COALESCE(min(ends_at), 0) FROM (
+		SELECT min(ends_at) AS ends_at FROM memory_scopes WHERE ended = 0 AND level = 'claim' AND ends_at > $1
+		UNION ALL SELECT min(ends_at) FROM memory_scopes WHERE ended = 0 AND level = 'tenant' AND ends_at > $1
+		UNION ALL SELECT min(ends_at) FROM memory_scopes WHERE ended = 0 AND level = 'workload' AND ends_at > $1) AS ending`
 	// countEndings stops at the first.
 	countEndings = `SELECT count(*) FROM (SELECT 1 FROM memory_scopes WHERE ` + sharedAgain + `
 		UNION ALL SELECT 1 FROM memory_scopes WHERE ` + unshared + `
@@ -83,6 +88,15 @@ func endMemoryOf(t *tx, workload, tenant, claim string) error {
 		return err
 	}
 	return t.execLater(endClaimMemory, workload, tenant, claim, toNanos(t.now.Add(memory.TenantRetention)))
+}
+
+// NextMemoryEnd implements memory.Store.
+func (db *DB) NextMemoryEnd(ctx context.Context) (time.Time, error) {
+	at, err := queryRow(ctx, db, scanNumber, nextEnding, toNanos(time.Now().Add(-memorySweepDelay)))
+	if err != nil || at == 0 {
+		return time.Time{}, err
+	}
+	return fromNanos(at).Add(memorySweepDelay + 1), nil
 }
 
 // EndMemory ends the scopes that are due. It writes only if there are any.

@@ -93,6 +93,8 @@ func hotQueries() map[string]hotQuery {
 		"labels of a claim":     {labelledQuery, "claim_labels_value (name=? AND value=?)"},
 		"newest events":         {newestEvents, "events_claim (claim=? AND seq>?)"},
 		"newest runs":           {newestRuns, "runs_claim (claim=?)"},
+		"next memory to end":    {nextEnding, "memory_scopes_ends (level=? AND ends_at>?)"},
+		"next claim to expire":  {nextExpiry, "claims_expiring (expires_at>?)"},
 		"claims that expire":    {expiringQuery, "claims_expiring (expires_at>? AND expires_at<?)"},
 		"end run":               {endRun, "sqlite_autoindex_runs_1"},
 		"runs to shorten":       {selectSurplus, "runs_large (workload=? AND tenant=?)"},

@@ -77,7 +77,7 @@ func (db *DB) openPostgres(ctx context.Context, dsn string) error {
 	if err != nil {
 		return err
 	}
-	db.read = stdlib.OpenDBFromPool(read)
+	db.read.DB = stdlib.OpenDBFromPool(read)
 	db.closers = append(db.closers, db.read.Close)
 	if err := db.primeBuffer(ctx); err != nil {
 		return err

@@ -82,6 +82,15 @@ func (db *DB) Prune(ctx context.Context, r Retention) (Pruned, error) {
 	return p, nil
 }
 
+// oldestEvent reads the first event.
+const oldestEvent = `SELECT COALESCE(min(time), 0) FROM events WHERE seq = (SELECT min(seq) FROM events)`
+
+// OldestEvent returns when the oldest event was recorded; zero if there is none.
+func (db *DB) OldestEvent(ctx context.Context) (time.Time, error) {
+	at, err := queryRow(ctx, db, scanNumber, oldestEvent)
+	return fromNanos(at), err
+}
+
 // errNotPassed undoes a removal because a cursor was added, or a delivery was
 // retried, in the meantime.
 var errNotPassed = errors.New("the event is still needed")

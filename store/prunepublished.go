@@ -32,6 +32,12 @@ const (
 		(SELECT 1 FROM claims WHERE kind = 'claim' AND claims.id = allowances.id AND claims.` + liveCondition + `)`
 	anyUnused        = `SELECT 1` + isUnused + ` LIMIT 1`
 	unusedAllowances = `DELETE` + isUnused
+	// oldestPublished is the first published event, or an allowance that was not used
+	// since, of a claim that is not live.
+	oldestPublished = `SELECT COALESCE(min(at), 0) FROM (
+		SELECT time AS at FROM events WHERE seq = (SELECT min(seq) FROM events WHERE untrusted = 1)
+		UNION ALL SELECT CASE WHEN events > bytes THEN events ELSE bytes END FROM allowances WHERE NOT EXISTS
+			(SELECT 1 FROM claims WHERE kind = 'claim' AND claims.id = allowances.id AND claims.` + liveCondition + `)) AS oldest`
 )
 
 // PublishedRetention selects what PrunePublished may remove.
@@ -62,6 +68,13 @@ func (db *DB) PrunePublished(ctx context.Context, r PublishedRetention) (removed
 		return p.removed, fmt.Errorf("prune published events: %w", err)
 	}
 	return p.removed, nil
+}
+
+// OldestPublished returns since when something is kept that PrunePublished removes for
+// its age; zero if there is nothing.
+func (db *DB) OldestPublished(ctx context.Context) (time.Time, error) {
+	at, err := queryRow(ctx, db, scanNumber, oldestPublished)
+	return fromNanos(at), err
 }
 
 // repeatable returns the times between which an event was published whose request may

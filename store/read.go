@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/hostler/hostler/internal/backoff"
@@ -16,6 +17,30 @@ const readRetryTimeout = 5 * time.Second
 
 // retries is how a read or a change is retried.
 var retries = backoff.Policy{Min: 10 * time.Millisecond, Max: 500 * time.Millisecond, Jitter: 0.2}
+
+// reader is the connections for reads. It counts the reads.
+type reader struct {
+	*sql.DB
+	calls atomic.Int64
+}
+
+// QueryContext is sql.DB.QueryContext.
+func (r *reader) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	r.calls.Add(1)
+	return r.DB.QueryContext(ctx, query, args...)
+}
+
+// QueryRowContext is sql.DB.QueryRowContext.
+func (r *reader) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	r.calls.Add(1)
+	return r.DB.QueryRowContext(ctx, query, args...)
+}
+
+// BeginTx is sql.DB.BeginTx.
+func (r *reader) BeginTx(ctx context.Context, o *sql.TxOptions) (*sql.Tx, error) {
+	r.calls.Add(1)
+	return r.DB.BeginTx(ctx, o)
+}
 
 // queryRow reads the row that a query returns.
 func queryRow[T any](ctx context.Context, db *DB, scan func(row) (T, error), query string, args ...any) (T, error) {

@@ -63,7 +63,7 @@ func (db *DB) openSQLite(ctx context.Context, path string) error {
 	if err := prepareSchema(ctx, write, db.dialect, ""); err != nil {
 		return err
 	}
-	if db.read, err = sql.Open("sqlite", uri(path, readerSettings)); err != nil {
+	if db.read.DB, err = sql.Open("sqlite", uri(path, readerSettings)); err != nil {
 		return err
 	}
 	db.closers = append(db.closers, db.read.Close)

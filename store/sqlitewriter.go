@@ -28,6 +28,7 @@ type sqliteWriter struct {
 	publish func([]activity.Event)              // receives committed events, before update returns
 	wake    chan struct{}                       // holds a token when the queue may have changes
 	done    chan struct{}                       // closed when the goroutine has ended
+	calls   atomic.Int64                        // of update
 	mu      sync.Mutex                          // guards the two fields below
 	queue   []*change
 	closed  bool
@@ -63,6 +64,7 @@ func startSQLiteWriter(ctx context.Context, db *sql.DB, self *atomic.Pointer[mem
 // completely or not at all. The end of ctx is an error only if the change has
 // not begun.
 func (w *sqliteWriter) update(ctx context.Context, f func(*tx) error) error {
+	w.calls.Add(1)
 	f = causedBy(ctx, f)
 	if err := context.Cause(ctx); err != nil {
 		return err

@@ -122,6 +122,7 @@ func (s *server) kill() {
 	s.dead = true
 	s.mu.Unlock()
 	s.stop()
+	s.Close() // its callers have lost it
 }
 
 // change makes a change of a wait, of which the server is the owner then.

@@ -29,15 +29,12 @@ const (
 	// reservedFree how many of these only claims without another one may use.
 	slots        = 1024
 	reservedFree = 256
-	// listInterval is the time between two lists of the open waits. Events report
-	// every change, so a list has something new only if one was missed.
-	listInterval = 30 * time.Second
+	// lateDelay is when the open waits are listed after a change whose hooks follow.
+	// Storage may record it after the call that runs them has failed.
+	lateDelay = 30 * time.Second
 	// standbyDelay is how much later than the server that began a round the others
 	// look at its deadline, so that they do not all change the same record.
 	standbyDelay = 250 * time.Millisecond
-	// followInterval is how often a caller that waits reads the record although no
-	// event was reported.
-	followInterval = 15 * time.Second
 	// lastReadTimeout bounds how long such a caller waits for the record after its
 	// time has ended.
 	lastReadTimeout = 5 * time.Second
@@ -78,8 +75,7 @@ type Service struct {
 	store Store
 	o     Options
 	log   *slog.Logger
-	lists *workqueue.Queue[struct{}] // one key: to list the open waits
-	every time.Duration              // between two lists: listInterval, except in tests
+	lists *workqueue.Loop // of the open waits
 	keys  *workqueue.Queue[Key]
 	// closed is closed when no caller may wait any longer.
 	closed    chan struct{}
@@ -106,15 +102,16 @@ func New(store Store, o Options) *Service {
 		o.MaxTimeout = DefaultMaxTimeout
 	}
 	retries := backoff.Policy{Min: 100 * time.Millisecond, Max: 2 * time.Second, Jitter: 0.2}
-	return &Service{
-		store: store, o: o, log: o.Log, every: listInterval,
-		lists: workqueue.New(workqueue.Options[struct{}]{Backoff: retries, Log: o.Log}),
+	s := &Service{
+		store: store, o: o, log: o.Log,
 		keys: workqueue.New(workqueue.Options[Key]{
 			Group: Key.group, PerGroup: MaxOpen, Reserved: reservedFree, Backoff: retries, Log: o.Log,
 		}),
 		closed: make(chan struct{}), timers: map[string]timer{}, fresh: map[string]string{}, cancels: map[string]context.CancelCauseFunc{},
 		callers: map[string]map[chan struct{}]bool{},
 	}
+	s.lists = workqueue.NewLoop("listing waits", s.list, retries, o.Log)
+	return s
 }
 
 // newID returns an id that sorts by time.
@@ -137,7 +134,7 @@ func (s *Service) Start(ctx context.Context, claimID string, r Request) (w Wait,
 	}
 	flow.Failpoint("wait", "request", "before")
 	if w, created, err = s.store.StartWait(ctx, w); err != nil {
-		return Wait{}, false, err
+		return Wait{}, false, err // if it is on record nevertheless, that has an event
 	}
 	flow.Failpoint("wait", "request", "after")
 	if created {
@@ -207,14 +204,11 @@ func (s *Service) Follow(ctx context.Context, id string) (Wait, error) {
 			return w, err
 		}
 		before = w
-		again := time.NewTimer(followInterval)
 		select {
 		case <-ctx.Done():
 		case <-s.closed:
 		case <-changed:
-		case <-again.C:
 		}
-		again.Stop()
 	}
 }
 
@@ -259,30 +253,19 @@ func (s *Service) Signal(ctx context.Context, claimID, name string, data json.Ra
 // Run works on the open waits until ctx ends, and returns when no hook that it
 // began runs. Every server runs it.
 func (s *Service) Run(ctx context.Context) error {
-	s.lists.Add(struct{}{})
 	var g errgroup.Group
-	g.Go(func() error {
-		s.lists.Run(ctx, 1, func(ctx context.Context, t *workqueue.Task[struct{}]) error {
-			s.lists.AddAfter(t.Key, s.every)
-			err := s.list(ctx)
-			if err != nil && ctx.Err() == nil {
-				s.log.Warn("listing waits failed; retrying", "error", err)
-			}
-			return err
-		})
-		return nil
-	})
+	g.Go(func() error { return s.lists.Run(ctx) })
 	g.Go(func() error { s.keys.Run(ctx, slots, s.progress); return nil })
 	return g.Wait()
 }
 
 // list has every open wait worked on when it is due, and ends the hooks of those that
-// are not open any more.
-func (s *Service) list(ctx context.Context) error {
+// are not open any more. What follows has events.
+func (s *Service) list(ctx context.Context) (never time.Time, err error) {
 	ended := s.runningHooks()
 	open, err := s.store.OpenWaits(ctx)
 	if err != nil {
-		return err
+		return never, err
 	}
 	for _, o := range open {
 		delete(ended, o.ID)
@@ -300,7 +283,7 @@ func (s *Service) list(ctx context.Context) error {
 			s.keys.Add(o.Key)
 		}
 	}
-	return nil
+	return never, nil
 }
 
 // TakeOver makes this server the owner of the waits with these ids, whose owner has
@@ -312,7 +295,7 @@ func (s *Service) TakeOver(ctx context.Context, ids []string) error {
 		}
 	}
 	if len(ids) > 0 {
-		s.lists.Add(struct{}{})
+		s.lists.Wake()
 	}
 	return nil
 }
@@ -326,7 +309,7 @@ func (s *Service) EventHandlers() dispatch.Subscription {
 	return dispatch.Subscription{
 		Name: "waits", On: on,
 		Resync: func(context.Context) error {
-			s.lists.Add(struct{}{})
+			s.lists.Wake()
 			s.wakeAll()
 			return nil
 		},
@@ -336,13 +319,16 @@ func (s *Service) EventHandlers() dispatch.Subscription {
 // onEvent wakes the callers of a wait, sets its timer, and ends its hooks.
 func (s *Service) onEvent(e activity.Event) {
 	var data activity.WaitData
-	if json.Unmarshal(e.Data, &data) != nil {
-		return // it is not of this version
+	if json.Unmarshal(e.Data, &data) != nil { // it is not of this version
+		s.lists.Wake()
+		return
 	}
 	k := Key{Claim: e.Claim, ID: data.Wait}
 	switch e.Type {
 	case activity.WaitStarted, activity.WaitExtended:
 		s.setTimer(k, data.Round, time.Duration(data.TimeoutMS)*time.Millisecond+standbyDelay)
+	case activity.WaitRequested, activity.WaitSignalReceived, activity.WaitExpired:
+		s.lists.WakeAfter(lateDelay)
 	case activity.WaitCancelled:
 		s.cancelHooks(k)
 		s.ended(k)

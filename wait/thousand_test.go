@@ -39,8 +39,7 @@ type replica struct {
 	stop func()
 }
 
-// startServer starts a server on a database, which stops with the test. It lists the
-// open waits only when it starts.
+// startServer starts a server on a database, which stops with the test.
 func startServer(t *testing.T, dsn string) replica {
 	t.Helper()
 	db, err := store.Open(t.Context(), dsn)
@@ -48,7 +47,6 @@ func startServer(t *testing.T, dsn string) replica {
 	_, err = db.Register(t.Context(), "test")
 	require.NoError(t, err)
 	s := wait.New(db, wait.Options{Claims: db, Workloads: noHooks{}, Log: slog.New(slog.DiscardHandler)})
-	s.SetListInterval(time.Hour)
 	ctx, cancel := context.WithCancel(context.Background())
 	var g errgroup.Group
 	g.Go(func() error { return s.Run(ctx) })

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/memory"
@@ -92,5 +93,7 @@ func (b memoryStore) MemoryItems(_ context.Context, claimID string, level memory
 	return all[:min(limit, len(all))], err
 }
 
-func (memoryStore) EndMemory(context.Context) error            { return nil }
-func (memoryStore) RemoveMemory(context.Context) (bool, error) { return false, nil }
+func (memoryStore) EndMemory(context.Context) error { return nil }
+
+func (memoryStore) NextMemoryEnd(context.Context) (time.Time, error) { return time.Time{}, nil }
+func (memoryStore) RemoveMemory(context.Context) (bool, error)       { return false, nil }

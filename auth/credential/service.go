@@ -199,6 +199,15 @@ func (s *Service) writeUses(ctx context.Context) {
 // prune removes the keys that ended long ago.
 func (s *Service) prune(ctx context.Context) {
 	before := time.Now().Add(-KeyRetention)
+	s.mu.RLock()
+	isDue := false
+	for _, e := range s.memory.stored {
+		isDue = isDue || e.endedBefore(before)
+	}
+	s.mu.RUnlock()
+	if !isDue { // all keys of the database are in memory
+		return
+	}
 	if err := s.o.Store.PruneKeys(ctx, before); err != nil {
 		s.log.Warn("old keys not removed; retrying", "error", err)
 		return

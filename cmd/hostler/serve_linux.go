@@ -139,15 +139,7 @@ func (s *server) serve(ctx context.Context, c serveConfig, listener *listeners) 
 	stopping := make(chan struct{})
 
 	g, gctx := errgroup.WithContext(loops)
-	g.Go(func() error { return s.events.Run(gctx) })
-	g.Go(func() error { return s.claims.Run(gctx) })
-	g.Go(func() error { return s.keeper.Run(gctx, s.inside) })
-	g.Go(func() error { return s.schedule.RunResumes(gctx) })
-	g.Go(func() error { return s.waits.Run(gctx) })
-	g.Go(func() error { return s.uses.Run(gctx) })
-	g.Go(func() error { return s.denials.Run(gctx) })
-	g.Go(func() error { return s.credentials.Run(gctx) })
-	g.Go(func() error { return s.lead(gctx, c) })
+	s.runLoops(gctx, g, c)
 	listener.run(gctx, g, server)
 	g.Go(func() error {
 		defer stopLoops()
@@ -167,6 +159,19 @@ func (s *server) serve(ctx context.Context, c serveConfig, listener *listeners) 
 	// The database is closed first: a closed runtime reports an outcome of a
 	// running hook that is not the hook's, which must not be recorded.
 	return errors.Join(err, s.db.Close())
+}
+
+// runLoops starts the loops of every server, which end with ctx.
+func (s *server) runLoops(ctx context.Context, g *errgroup.Group, c serveConfig) {
+	g.Go(func() error { return s.events.Run(ctx) })
+	g.Go(func() error { return s.claims.Run(ctx) })
+	g.Go(func() error { return s.keeper.Run(ctx, s.inside) })
+	g.Go(func() error { return s.schedule.RunResumes(ctx) })
+	g.Go(func() error { return s.waits.Run(ctx) })
+	g.Go(func() error { return s.uses.Run(ctx) })
+	g.Go(func() error { return s.denials.Run(ctx) })
+	g.Go(func() error { return s.credentials.Run(ctx) })
+	g.Go(func() error { return s.lead(ctx, c) })
 }
 
 // renewLease renews this server's lease until the returned function is called,
@@ -270,43 +275,6 @@ func (s *server) askEngine(ctx context.Context) error {
 		return err
 	}
 	return nil
-}
-
-// The times between removals: of old records, and of what tenants' programs have
-// published. Of that, so many events of a claim are kept, for so long.
-const (
-	pruneInterval     = time.Hour
-	publishedInterval = time.Minute
-	publishedPerClaim = 1000
-	usesPerClaim      = 1000 // of each kind
-	publishedAge      = 7 * 24 * time.Hour
-)
-
-// prune removes records that are older than the retention, unless that is 0, and
-// what tenants' programs have published, until ctx ends.
-func (s *server) prune(ctx context.Context, retention time.Duration) error {
-	ticker := time.NewTicker(publishedInterval)
-	defer ticker.Stop()
-	for next := time.Now(); ; {
-		if now := time.Now(); retention > 0 && !now.Before(next) {
-			next = now.Add(pruneInterval)
-			if _, err := s.db.Prune(ctx, store.Retention{Before: now.Add(-retention)}); err != nil && ctx.Err() == nil {
-				s.log.Error("pruning old records failed; retrying", "wait", pruneInterval, "error", err)
-			}
-		}
-		published := store.PublishedRetention{Before: time.Now().Add(-publishedAge), PerClaim: publishedPerClaim}
-		if _, err := s.db.PrunePublished(ctx, published); err != nil && ctx.Err() == nil {
-			s.log.Error("pruning published events failed; retrying", "wait", publishedInterval, "error", err)
-		}
-		if _, err := s.db.PruneUses(ctx, usesPerClaim); err != nil && ctx.Err() == nil {
-			s.log.Error("pruning events of what tenants do failed; retrying", "wait", publishedInterval, "error", err)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-	}
 }
 
 var _ api.Pools = (*pool.Pools)(nil)

@@ -69,6 +69,7 @@ type server struct {
 	uses        *access.Recorder
 	denials     *audit.Recorder
 	memory      *memory.Service
+	removals    *removals
 	metrics     *metrics
 	quotas      *quota.Service
 	credentials *credential.Service
@@ -240,16 +241,16 @@ func assemble(db *store.DB, rt backend, sinks *snapshot.Sinks, requests *request
 		w, _, err := s.pools.Catalog.Current(ctx, id)
 		return w, err
 	}, requests)
-	s.memory = memory.New(db, log)
+	s.memory, s.removals = memory.New(db, log), newRemovals(db, log)
 	s.uses = s.metrics.newRecorder(db, rt, log)
 	s.claims.StateSync.Transferred = s.metrics.newTransferCounter()
 	s.access = access.New(access.Options{
 		Claims: claimRecords{db, s.claims}, Workloads: s.pools.Catalog, Runtime: rt, Uses: s.uses, Log: log,
 		Gates: s.gates(actions, hookRunner),
 	})
-	s.events = dispatch.New(db, log, s.pools.EventHandlers(), s.claims.EventHandlers(), s.releases.EventHandlers(), s.delivery.EventHandlers(),
-		s.keeper.EventHandlers(), s.publish.EventHandlers(), s.waits.EventHandlers())
 	s.schedule = schedule.New(db, s.claims, s.pools, rt, s.releases, log)
+	s.events = dispatch.New(db, log, s.pools.EventHandlers(), s.claims.EventHandlers(), s.releases.EventHandlers(), s.schedule.EventHandlers(),
+		s.delivery.EventHandlers(), s.keeper.EventHandlers(), s.publish.EventHandlers(), s.waits.EventHandlers(), s.uses.EventHandlers(), s.removalHandlers())
 	s.metrics.observe(s.observed())
 	return s
 }
@@ -339,7 +340,7 @@ func (s *server) runLeaderLoops(ctx context.Context, c serveConfig) error {
 	g.Go(func() error { return s.memory.Run(ctx) })
 	g.Go(func() error { return s.uses.RunSweep(ctx) })
 	g.Go(func() error { return s.keeper.RunAdoption(ctx) })
-	g.Go(func() error { return s.prune(ctx, c.retention) })
+	g.Go(func() error { return s.removals.run(ctx, c.retention) })
 	g.Go(func() error { return s.followWorkloads(ctx, c.workloads) })
 	return g.Wait()
 }

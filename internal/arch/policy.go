@@ -58,22 +58,22 @@ var layers = []layer{
 	{"snapshot/index", []string{"runtime/tree", "snapshot/pack"}},
 	{"snapshot/cloud", []string{"snapshot", "workload"}},
 	{"pool", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "internal/flow", "internal/rootcause", "internal/transition", "internal/dispatch", "internal/backoff", "internal/workqueue"}},
-	{"claim", []string{"activity", "quota", "runtime", "runtime/tree", "hooks", "hooks/runner", "workload", "snapshot", "pool", "internal/flow", "internal/rootcause", "internal/transition", "internal/singleflight", "internal/dispatch"}},
+	{"claim", []string{"activity", "quota", "runtime", "runtime/tree", "hooks", "hooks/runner", "workload", "snapshot", "pool", "internal/flow", "internal/rootcause", "internal/transition", "internal/singleflight", "internal/dispatch", "internal/backoff", "internal/workqueue"}},
 	{"claim/seal", []string{"internal/regular", "workload"}},
 	{"release", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "pool", "claim", "internal/flow", "internal/rootcause", "internal/singleflight", "internal/dispatch", "internal/backoff"}},
-	{"release/schedule", []string{"runtime", "workload", "pool", "claim", "release", "internal/backoff", "internal/workqueue"}},
+	{"release/schedule", []string{"activity", "runtime", "workload", "pool", "claim", "release", "internal/backoff", "internal/dispatch", "internal/workqueue"}},
 
 	// What accepts connections. It knows how a credential ends.
 	{"transport", []string{"auth", "internal/regular"}},
 
 	// What tenants keep. It knows nothing of the rest.
-	{"memory", []string{"internal/jsonvalue"}},
+	{"memory", []string{"internal/backoff", "internal/jsonvalue", "internal/workqueue"}},
 
 	{"inside", []string{"activity", "runtime", "claim", "release", "internal/backoff", "internal/dispatch", "internal/flow"}},
 	{"delivery", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "pool", "internal/backoff", "internal/dispatch", "internal/flow", "internal/workqueue"}},
 
 	{"publish", []string{"activity", "claim", "internal/dispatch", "internal/jsonvalue"}},
-	{"access", []string{"activity", "runtime", "workload", "pool", "claim", "internal/backoff"}},
+	{"access", []string{"activity", "runtime", "workload", "pool", "claim", "internal/backoff", "internal/dispatch", "internal/workqueue"}},
 	{"hooks/gate", []string{"access", "hooks", "hooks/builtin", "hooks/runner", "workload", "pool"}},
 	{"wait", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "claim", "internal/backoff", "internal/dispatch", "internal/flow", "internal/jsonvalue", "internal/transition", "internal/workqueue", "pool"}},
 

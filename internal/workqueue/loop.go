@@ -12,7 +12,7 @@ import (
 )
 
 // Look does what is due of a kind of work, or adds it to a queue, and returns when
-// the next of it will be due; zero if that is not known, and Wake or WakeAt tells.
+// the next of it will be due; zero if only Wake or WakeAt can report that.
 type Look func(ctx context.Context) (next time.Time, err error)
 
 // Loop looks for what is due: when it starts, at the time that the last look has

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/hostler/hostler/claim"
@@ -22,36 +23,51 @@ func (s *Scheduler) current(ctx context.Context, id string) (*workload.Workload,
 }
 
 // listActive returns the active claims that are due, of the workloads with an
-// interval, and when to list again. dueAt returns when a claim is due. A workload
-// that cannot be read keeps no other from being listed.
-func (s *Scheduler) listActive(ctx context.Context, now time.Time, records []pool.Record, interval func(*workload.Workload) time.Duration,
-	dueAt func(claim.Claim, time.Duration) time.Time,
+// interval, and when to list again. dueAt returns when a claim is due, zero for never,
+// and when to list it for that. shortest gets the shortest interval. A workload that
+// cannot be read keeps no other from being listed.
+func (s *Scheduler) listActive(ctx context.Context, records []pool.Record, shortest *atomic.Int64,
+	interval func(*workload.Workload) time.Duration, dueAt func(claim.Claim, time.Duration) (at, lookAt time.Time),
 ) (due []claim.Claim, next time.Time, err error) {
-	next = now.Add(maxListInterval)
+	now, intervals := time.Now(), map[string]time.Duration{}
 	for _, r := range records {
 		w, err := s.current(ctx, r.ID)
-		if err != nil {
-			if ctx.Err() == nil {
-				s.log.Warn("reading workload failed; its claims are not listed", "workload", r.ID, "error", err)
+		if err == nil {
+			if d := interval(w); d > 0 {
+				intervals[r.ID] = d
 			}
 			continue
 		}
-		d := interval(w)
-		if d <= 0 {
-			continue
+		next = now.Add(unreadableIn)
+		if ctx.Err() == nil {
+			s.log.Warn("reading workload failed; its claims are not listed", "workload", r.ID, "error", err)
 		}
-		claims, err := s.store.Claims(ctx, claim.Filter{Workload: r.ID, States: []claim.State{claim.Active}})
+	}
+	// Before the claims are read: one that becomes active after that wakes the loop.
+	shortest.Store(int64(shortestOf(intervals)))
+	for id, d := range intervals {
+		claims, err := s.store.Claims(ctx, claim.Filter{Workload: id, States: []claim.State{claim.Active}})
 		if err != nil {
-			return due, next, fmt.Errorf("list the claims of %s: %w", r.ID, err)
+			return due, next, fmt.Errorf("list the claims of %s: %w", id, err)
 		}
-		next = earliest(next, now.Add(d)) // a claim may just have become active
 		for _, c := range claims {
-			if at := dueAt(c, d); at.After(now) {
-				next = earliest(next, at)
-			} else {
+			switch at, lookAt := dueAt(c, d); {
+			case at.After(now):
+				next = earliest(next, lookAt)
+			case !at.IsZero():
 				due = append(due, c)
 			}
 		}
 	}
 	return due, next, nil
+}
+
+// shortestOf returns the shortest of the intervals; 0 if there are none.
+func shortestOf(intervals map[string]time.Duration) (shortest time.Duration) {
+	for _, d := range intervals {
+		if shortest == 0 || d < shortest {
+			shortest = d
+		}
+	}
+	return shortest
 }

@@ -9,9 +9,9 @@ const (
 	// minGrace is the minimum time that tenants have to show activity once the
 	// server can observe it again.
 	minGrace = time.Minute
-	// maxListGap is the longest regular interval between two lists. A longer one
-	// means that the loop was interrupted.
-	maxListGap = 2 * max(maxListInterval, maxBackoff)
+	// maxListGap is the longest interval between two lists over which the server is
+	// known to have observed the activity.
+	maxListGap = 2 * max(minGrace, maxBackoff)
 )
 
 // activityWindow records since when the server can observe the activity of
@@ -33,6 +33,16 @@ func (w *activityWindow) record(now time.Time) {
 		w.since = now
 	}
 	w.last = now
+}
+
+// observeAt returns when to list the claims for one that is due at a time: minGrace
+// before, if that is far. The two lists show whether its tenant could be observed
+// between them.
+func (w *activityWindow) observeAt(now, due time.Time) time.Time {
+	if due.Sub(now) > maxListGap {
+		return due.Add(-minGrace)
+	}
+	return due
 }
 
 // releaseAt returns when to release a claim whose tenant is idle at the given

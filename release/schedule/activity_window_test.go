@@ -20,7 +20,7 @@ func TestActivityWindowAcrossClockJumps(t *testing.T) {
 
 	now := start
 	for range 10 {
-		now = now.Add(maxListInterval)
+		now = now.Add(maxBackoff / 2)
 		w.record(now)
 	}
 	idle := now.Add(-time.Second)
@@ -34,7 +34,7 @@ func TestActivityWindowAcrossClockJumps(t *testing.T) {
 	w.record(now)
 	touched := now.Add(ttl)
 	require.False(t, w.releaseAt(touched, ttl).Before(touched))
-	now = now.Add(maxListInterval)
+	now = now.Add(maxBackoff / 2)
 	w.record(now)
 	require.False(t, w.releaseAt(touched, ttl).Before(touched))
 }

@@ -14,29 +14,32 @@ import (
 )
 
 // listDue adds the idle claims and the failed releases that are due, and returns
-// when to list again.
+// when the next one is.
 func (s *Scheduler) listDue(ctx context.Context) (time.Time, error) {
 	next, err := s.listIdle(ctx)
 	nextRetry, retryErr := s.listRetries(ctx)
 	return earliest(next, nextRetry), errors.Join(err, retryErr)
 }
 
-// listIdle adds the idle claims of all pools, and returns when to list again.
+// listIdle adds the idle claims of all pools, and returns when to list again. The end
+// of a wait is activity, and wakes the loop.
 func (s *Scheduler) listIdle(ctx context.Context) (time.Time, error) {
 	now := time.Now()
 	records, err := s.pools.Workloads(ctx)
 	if err != nil {
-		return now.Add(maxListInterval), fmt.Errorf("list the workloads: %w", err)
+		return time.Time{}, fmt.Errorf("list the workloads: %w", err)
 	}
 	s.window.record(now)
-	idle, next, err := s.listActive(ctx, now, records, idleTTL, func(c claim.Claim, ttl time.Duration) time.Time {
+	idle, next, err := s.listActive(ctx, records, &s.shortestTTL, idleTTL, func(c claim.Claim, ttl time.Duration) (at, lookAt time.Time) {
 		if c.Waits > 0 {
-			return now.Add(ttl) // the end of a wait is activity
+			return time.Time{}, time.Time{}
 		}
-		return s.window.releaseAt(s.claims.LastSeen(c).Add(ttl), ttl)
+		at = s.window.releaseAt(s.claims.LastSeen(c).Add(ttl), ttl)
+		return at, s.window.observeAt(now, at)
 	})
 	for _, c := range idle {
 		s.due.add(c)
+		next = earliest(next, now.Add(minGrace)) // its tenant is observed while it waits for a slot
 	}
 	return next, err
 }
@@ -46,34 +49,39 @@ func idleTTL(w *workload.Workload) time.Duration { return w.Pool.ClaimIdleTTL }
 
 // releaseDue releases a claim that is still due: it is idle, or its release has
 // failed.
-func (s *Scheduler) releaseDue(ctx context.Context, id string) error {
+func (s *Scheduler) releaseDue(ctx context.Context, id string) (next time.Time, err error) {
 	now := time.Now()
 	c, err := s.store.Claim(ctx, id)
 	if err != nil {
-		return s.releaseResult(ctx, id, err)
+		return next, s.releaseResult(ctx, id, err)
 	}
 	switch c.State {
 	case claim.Active:
-		err = s.releaseIfIdle(ctx, c, now)
+		next, err = s.releaseIfIdle(ctx, c, now)
 	case claim.ReleaseFailed:
-		err = s.retry(ctx, c, now)
+		next, err = s.retry(ctx, c, now)
 	}
-	return s.releaseResult(ctx, id, err)
+	return next, s.releaseResult(ctx, id, err)
 }
 
-// releaseIfIdle releases a claim, unless its tenant has become active.
-func (s *Scheduler) releaseIfIdle(ctx context.Context, c claim.Claim, now time.Time) error {
+// releaseIfIdle releases a claim, unless its tenant has become active: then it returns
+// when to list the claims again.
+func (s *Scheduler) releaseIfIdle(ctx context.Context, c claim.Claim, now time.Time) (next time.Time, err error) {
 	w, err := s.current(ctx, c.Workload)
 	if err != nil {
-		return err
+		return next, err
 	}
 	ttl := idleTTL(w)
 	s.window.record(now)
-	if ttl <= 0 || c.Waits > 0 || s.window.releaseAt(s.claims.LastSeen(c).Add(ttl), ttl).After(now) {
-		return nil
+	if ttl <= 0 || c.Waits > 0 {
+		return next, nil
+	}
+	next = now.Add(coalesceDelay) // if it is not released below
+	if s.window.releaseAt(s.claims.LastSeen(c).Add(ttl), ttl).After(now) {
+		return next, nil
 	}
 	if changed, err := s.stateChangedSince(ctx, c, now.Add(-ttl)); changed || err != nil {
-		return err
+		return next, err
 	}
 	// The tenant may have been active in the meantime: the release may have
 	// waited for a slot, and the scan may have recorded activity.
@@ -82,10 +90,13 @@ func (s *Scheduler) releaseIfIdle(ctx context.Context, c claim.Claim, now time.T
 	}
 	c, err = s.store.Claim(ctx, c.ID)
 	if err != nil || !idle(c) {
-		return err
+		return next, err
 	}
 	_, err = s.releases.Release(ctx, c.ID, release.Request{Reason: "tenant idle for " + ttl.String(), OnlyIf: idle})
-	return err
+	if err == nil {
+		next = time.Time{}
+	}
+	return next, err
 }
 
 // stateChangedSince reports whether the tenant's state has changed since the

@@ -9,20 +9,19 @@ import (
 	"github.com/hostler/hostler/release"
 )
 
-// listInterrupted adds the interrupted releases of this server, and returns when
-// to list again.
-func (s *Scheduler) listInterrupted(ctx context.Context) (time.Time, error) {
-	next := time.Now().Add(maxListInterval)
+// listInterrupted adds the interrupted releases of this server. Package release
+// reports when there is another one.
+func (s *Scheduler) listInterrupted(ctx context.Context) (never time.Time, err error) {
 	releasing, err := s.store.Claims(ctx, claim.Filter{States: []claim.State{claim.Releasing}})
 	if err != nil {
-		return next, fmt.Errorf("list the releases in progress: %w", err)
+		return never, fmt.Errorf("list the releases in progress: %w", err)
 	}
 	for _, c := range releasing {
 		if s.isInterrupted(c) {
 			s.resumes.add(c)
 		}
 	}
-	return next, nil
+	return never, nil
 }
 
 // isInterrupted reports whether a claim is releasing, and neither its owner nor a
@@ -32,19 +31,18 @@ func (s *Scheduler) isInterrupted(c claim.Claim) bool {
 }
 
 // resume completes an interrupted release.
-func (s *Scheduler) resume(ctx context.Context, id string) error {
+func (s *Scheduler) resume(ctx context.Context, id string) (never time.Time, err error) {
 	c, err := s.store.Claim(ctx, id)
 	if err == nil && s.isInterrupted(c) {
 		_, err = s.releases.Release(ctx, id, release.Request{Reason: c.Reason, Discard: c.Discard})
 	}
-	return s.releaseResult(ctx, id, err)
+	return never, s.releaseResult(ctx, id, err)
 }
 
-// listRetries adds the failed releases that are due for a retry, and returns when
-// to list again.
-func (s *Scheduler) listRetries(ctx context.Context) (time.Time, error) {
+// listRetries adds the failed releases that are due for a retry, and returns when the
+// next one is.
+func (s *Scheduler) listRetries(ctx context.Context) (next time.Time, err error) {
 	now := time.Now()
-	next := now.Add(maxListInterval)
 	failed, err := s.store.Claims(ctx, claim.Filter{States: []claim.State{claim.ReleaseFailed}})
 	if err != nil {
 		return next, fmt.Errorf("list the failed releases: %w", err)
@@ -54,9 +52,9 @@ func (s *Scheduler) listRetries(ctx context.Context) (time.Time, error) {
 		switch {
 		case err != nil:
 			s.due.add(c) // so that its error is reported, and keeps no other claim
-		case at.IsZero():
 		case at.After(now):
 			next = earliest(next, at)
+		case at.IsZero():
 		default:
 			s.due.add(c)
 		}
@@ -64,14 +62,14 @@ func (s *Scheduler) listRetries(ctx context.Context) (time.Time, error) {
 	return next, nil
 }
 
-// retry repeats a failed release if that is due.
-func (s *Scheduler) retry(ctx context.Context, c claim.Claim, now time.Time) error {
+// retry repeats a failed release if that is due, and returns when it is.
+func (s *Scheduler) retry(ctx context.Context, c claim.Claim, now time.Time) (time.Time, error) {
 	at, r, err := s.nextRetry(ctx, c)
 	if err != nil || at.IsZero() || at.After(now) {
-		return err
+		return at, err
 	}
 	_, err = s.releases.Release(ctx, c.ID, r)
-	return err
+	return time.Time{}, err
 }
 
 // nextRetry returns the next automatic request for a failed release, and when:

@@ -2,8 +2,9 @@
 // claims, of failed releases that are due for a retry, of releases that a server
 // or an outage has interrupted, and uploads at the intervals of workloads.
 //
-// Each loop has a list, which adds the claims that are due to a queue, and a
-// handler, which reads the claim again when its turn has come. It promises that
+// Each loop sleeps until a claim is due. Then it adds the claims that are due to a
+// queue, and a handler reads each again when its turn has come. Events of changes
+// that may have a claim due earlier wake it. It promises that
 // slow releases of one workload do not delay those of others, and that what
 // fails is retried with backoff. What a release does is left to package release.
 package schedule
@@ -12,26 +13,31 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/internal/backoff"
+	"github.com/hostler/hostler/internal/dispatch"
 	"github.com/hostler/hostler/internal/workqueue"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/runtime"
 )
 
-// The waits of the loops: after an error, and at most between two lists, because
-// a workload can be applied at any time.
+// The waits of the loops: after an error, and until a workload that cannot be read is
+// read again.
 const (
-	minBackoff      = time.Second
-	maxBackoff      = time.Minute
-	maxListInterval = 30 * time.Second
-	// When a thousand releases fail together, one list serves many failures.
-	coalesceDelay = time.Second
+	minBackoff   = time.Second
+	maxBackoff   = time.Minute
+	unreadableIn = 30 * time.Second
+	// When a thousand claims become active or fail together, one look serves them.
+	coalesceDelay = 500 * time.Millisecond
+	// lateDelay is how long a call may take that a release begins with.
+	lateDelay = 30 * time.Second
 )
 
 // The limits of concurrent executions: resumed releases; idle ones together with
@@ -53,6 +59,9 @@ type Scheduler struct {
 	window   activityWindow
 
 	failedUploads failedUploads
+	// shortestTTL and shortestInterval are those of all workloads, when they were last
+	// read; 0 for none.
+	shortestTTL, shortestInterval atomic.Int64
 
 	resumes, due, uploads, lifetimes *loop
 }
@@ -60,10 +69,10 @@ type Scheduler struct {
 // New returns a scheduler, which does nothing before Run and RunResumes.
 func New(store claim.Store, claims *claim.Service, pools *pool.Pools, rt runtime.Runtime, releases *release.Service, log *slog.Logger) *Scheduler {
 	s := &Scheduler{store: store, claims: claims, pools: pools, rt: rt, releases: releases, log: log}
-	s.resumes = newLoop(parallelResumes, s.listInterrupted, s.resume, log)
-	s.due = newLoop(parallelIdleReleases, s.listDue, s.releaseDue, log)
-	s.lifetimes = newLoop(parallelIdleReleases, s.listExpired, s.releaseExpired, log)
-	s.uploads = newLoop(parallelUploads, s.listUploads, s.upload, log)
+	s.resumes = newLoop("listing interrupted releases", parallelResumes, s.listInterrupted, s.resume, log)
+	s.due = newLoop("listing idle claims and failed releases", parallelIdleReleases, s.listDue, s.releaseDue, log)
+	s.lifetimes = newLoop("listing ended lifetimes", parallelIdleReleases, s.listExpired, s.releaseExpired, log)
+	s.uploads = newLoop("listing due uploads", parallelUploads, s.listUploads, s.upload, log)
 	return s
 }
 
@@ -77,9 +86,9 @@ func New(store claim.Store, claims *claim.Service, pools *pool.Pools, rt runtime
 // the tenant.
 func (s *Scheduler) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return s.due.run(ctx, s.releases.Failed()) })
-	g.Go(func() error { return s.uploads.run(ctx, nil) })
-	g.Go(func() error { return s.lifetimes.run(ctx, nil) })
+	g.Go(func() error { return s.due.run(ctx) })
+	g.Go(func() error { return s.uploads.run(ctx) })
+	g.Go(func() error { return s.lifetimes.run(ctx) })
 	return g.Wait()
 }
 
@@ -87,7 +96,57 @@ func (s *Scheduler) Run(ctx context.Context) error {
 // that it took over, until ctx ends. They run concurrently, and each is retried
 // with backoff until it completes.
 func (s *Scheduler) RunResumes(ctx context.Context) error {
-	return s.resumes.run(ctx, s.releases.Interrupted())
+	var g errgroup.Group
+	g.Go(func() error { return s.resumes.run(ctx) })
+	for interrupted := s.releases.Interrupted(); ; {
+		select {
+		case <-ctx.Done():
+			return g.Wait()
+		case <-interrupted:
+			s.resumes.WakeAfter(coalesceDelay)
+		}
+	}
+}
+
+// EventHandlers returns what the loops do on events of any server: those that may have
+// something due earlier wake them.
+func (s *Scheduler) EventHandlers() dispatch.Subscription {
+	used := func(activity.Event) { s.wakeForUse() }
+	return dispatch.Subscription{
+		Name: "releases that are due",
+		On: map[activity.Type]func(activity.Event){
+			activity.ClaimActivated: func(activity.Event) {
+				s.lifetimes.WakeAfter(claim.MinLifetime)
+				s.wakeForUse()
+			},
+			// Storage may record it after the call has failed.
+			activity.ClaimReleasing:     func(activity.Event) { s.resumes.WakeAfter(lateDelay) },
+			activity.ClaimExtended:      func(activity.Event) { s.lifetimes.WakeAfter(claim.MinLifetime) },
+			activity.ClaimReleaseFailed: func(activity.Event) { s.due.WakeAfter(coalesceDelay) },
+			activity.WorkloadApplied:    func(activity.Event) { s.due.Wake(); s.uploads.Wake() },
+			activity.WaitSignalled:      used,
+			activity.WaitTimedOut:       used,
+			activity.WaitAborted:        used,
+			activity.WaitCancelled:      used,
+		},
+		Resync: func(context.Context) error {
+			for _, l := range []*loop{s.due, s.uploads, s.lifetimes} {
+				l.Wake()
+			}
+			return nil
+		},
+	}
+}
+
+// wakeForUse has the claims listed when one that was last used now is due, at the
+// earliest.
+func (s *Scheduler) wakeForUse() {
+	if ttl := time.Duration(s.shortestTTL.Load()); ttl > 0 {
+		s.due.WakeAfter(max(coalesceDelay, ttl-minGrace))
+	}
+	if interval := time.Duration(s.shortestInterval.Load()); interval > 0 {
+		s.uploads.WakeAfter(interval)
+	}
 }
 
 // claimKey is a claim in a queue whose groups are the workloads.
@@ -95,23 +154,21 @@ type claimKey struct{ workload, id string }
 
 func (k claimKey) group() string { return k.workload }
 
-// loop handles claims, which its list adds to a queue.
+// loop handles claims, which its look adds to a queue.
 type loop struct {
+	*workqueue.Loop
 	slots  int
-	list   func(ctx context.Context) (next time.Time, err error)
-	handle func(ctx context.Context, id string) error
-	log    *slog.Logger
-	lists  *workqueue.Queue[struct{}] // one key: to list the claims
+	handle func(ctx context.Context, id string) (next time.Time, err error)
 	claims *workqueue.Queue[claimKey]
 }
 
-// newLoop returns a loop. One workload gets at most half of the slots, and the
-// last quarter is for workloads without an execution.
-func newLoop(slots int, list func(context.Context) (time.Time, error), handle func(context.Context, string) error, log *slog.Logger) *loop {
+// newLoop returns a loop. handle returns when the claim is due next; zero if it is not,
+// or if that has an event. One workload gets at most half of the slots, and the last
+// quarter is for workloads without an execution.
+func newLoop(what string, slots int, look workqueue.Look, handle func(context.Context, string) (time.Time, error), log *slog.Logger) *loop {
 	retries := backoff.Policy{Min: minBackoff, Max: maxBackoff, Jitter: 0.2}
 	return &loop{
-		slots: slots, list: list, handle: handle, log: log,
-		lists: workqueue.New(workqueue.Options[struct{}]{Backoff: retries, Log: log}),
+		Loop: workqueue.NewLoop(what, look, retries, log), slots: slots, handle: handle,
 		claims: workqueue.New(workqueue.Options[claimKey]{
 			Group: claimKey.group, PerGroup: slots / 2, Reserved: slots / 4, Backoff: retries, Log: log,
 		}),
@@ -122,36 +179,19 @@ func newLoop(slots int, list func(context.Context) (time.Time, error), handle fu
 // has not just failed.
 func (l *loop) add(c claim.Claim) { l.claims.Add(claimKey{c.Workload, c.ID}) }
 
-// run lists the claims at the times that list returns and soon after each wake,
-// and handles them, until ctx ends.
-func (l *loop) run(ctx context.Context, wake <-chan struct{}) error {
-	l.lists.Add(struct{}{})
+// run lists the claims when one is due, and handles them, until ctx ends.
+func (l *loop) run(ctx context.Context) error {
 	var g errgroup.Group
+	g.Go(func() error { return l.Run(ctx) })
 	g.Go(func() error {
-		l.lists.Run(ctx, 1, func(ctx context.Context, t *workqueue.Task[struct{}]) error {
-			next, err := l.list(ctx)
-			if err != nil && ctx.Err() == nil {
-				l.log.Warn("listing claims that are due failed; retrying", "error", err)
-			}
-			l.lists.AddAfter(t.Key, time.Until(next))
+		l.claims.Run(ctx, l.slots, func(ctx context.Context, t *workqueue.Task[claimKey]) error {
+			next, err := l.handle(ctx, t.Key.id)
+			l.WakeAt(next)
 			return err
 		})
 		return nil
 	})
-	g.Go(func() error {
-		l.claims.Run(ctx, l.slots, func(ctx context.Context, t *workqueue.Task[claimKey]) error {
-			return l.handle(ctx, t.Key.id)
-		})
-		return nil
-	})
-	for {
-		select {
-		case <-ctx.Done():
-			return g.Wait()
-		case <-wake:
-			l.lists.AddAfter(struct{}{}, coalesceDelay)
-		}
-	}
+	return g.Wait()
 }
 
 // releaseResult logs the error of a release, and returns it if the release is to
@@ -168,9 +208,9 @@ func (s *Scheduler) releaseResult(ctx context.Context, id string, err error) err
 	return err
 }
 
-// earliest returns the earlier of two times.
+// earliest returns the earlier of two times; zero is never.
 func earliest(a, b time.Time) time.Time {
-	if b.Before(a) {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
 	}
 	return a

@@ -15,17 +15,17 @@ import (
 )
 
 // listUploads adds the active claims whose periodic upload is due, the longest
-// overdue first, and returns when to list again.
+// overdue first, and returns when the next one is.
 func (s *Scheduler) listUploads(ctx context.Context) (time.Time, error) {
-	now := time.Now()
 	records, err := s.pools.Workloads(ctx)
 	if err != nil {
-		return now.Add(maxListInterval), fmt.Errorf("list the workloads: %w", err)
+		return time.Time{}, fmt.Errorf("list the workloads: %w", err)
 	}
 	listed := map[string]bool{}
-	overdue, next, err := s.listActive(ctx, now, records, uploadInterval, func(c claim.Claim, interval time.Duration) time.Time {
+	overdue, next, err := s.listActive(ctx, records, &s.shortestInterval, uploadInterval, func(c claim.Claim, interval time.Duration) (at, lookAt time.Time) {
 		listed[c.ID] = true
-		return s.failedUploads.last(c).Add(interval)
+		at = s.failedUploads.last(c).Add(interval)
+		return at, at
 	})
 	slices.SortStableFunc(overdue, func(a, b claim.Claim) int { return s.failedUploads.last(a).Compare(s.failedUploads.last(b)) })
 	for _, c := range overdue {
@@ -46,36 +46,40 @@ func uploadInterval(w *workload.Workload) time.Duration {
 	return w.Sync.Policy.Interval
 }
 
-// upload uploads the state of a claim that is still due.
-func (s *Scheduler) upload(ctx context.Context, id string) error {
-	err := s.uploadIfDue(ctx, id)
+// upload uploads the state of a claim that is still due, and returns when it is due
+// again.
+func (s *Scheduler) upload(ctx context.Context, id string) (time.Time, error) {
+	next, err := s.uploadIfDue(ctx, id)
 	if errors.Is(err, claim.ErrClaimNotFound) || errors.Is(err, claim.ErrNotActive) {
-		return nil
+		return time.Time{}, nil
 	}
 	if err != nil && ctx.Err() == nil {
 		s.log.Warn("periodic upload failed; retrying", "claim", id, "error", err)
 	}
-	return err
+	return next, err
 }
 
 // uploadIfDue uploads the state of a claim that is still due. A failure is
 // recorded as an event, and the claim is due again after the interval.
-func (s *Scheduler) uploadIfDue(ctx context.Context, id string) error {
+func (s *Scheduler) uploadIfDue(ctx context.Context, id string) (next time.Time, err error) {
 	c, err := s.store.Claim(ctx, id)
 	if err != nil {
-		return err
+		return next, err
 	}
 	w, err := s.current(ctx, c.Workload)
 	if err != nil {
-		return err
+		return next, err
 	}
 	interval := uploadInterval(w)
-	if c.State != claim.Active || interval <= 0 || s.failedUploads.last(c).Add(interval).After(time.Now()) {
-		return nil
+	if c.State != claim.Active || interval <= 0 {
+		return next, nil
+	}
+	if at := s.failedUploads.last(c).Add(interval); at.After(time.Now()) {
+		return at, nil
 	}
 	created, _, err := s.pools.Catalog.Revision(ctx, c.Workload, c.Revision)
 	if errors.Is(err, pool.ErrWorkloadNotFound) || err == nil && created.Sync == nil {
-		return nil
+		return next, nil
 	}
 	if err == nil {
 		_, _, err = s.claims.StateSync.Upload(ctx, c, created, "interval")
@@ -83,7 +87,7 @@ func (s *Scheduler) uploadIfDue(ctx context.Context, id string) error {
 	if err != nil {
 		s.failedUploads.record(id)
 	}
-	return err
+	return time.Now().Add(interval), err
 }
 
 // lastUploadAt returns when the state of an active claim was last uploaded, or
