@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -250,9 +249,7 @@ func accessCell(t *testing.T, b *apitest.Backend, h http.Handler, o operation, c
 	t.Helper()
 	send := func(thing string) *httptest.ResponseRecorder {
 		seedAccess(b)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		return serve(h, requestOf(ctx, o, c, thing))
+		return serve(h, requestOf(t.Context(), o, c, thing))
 	}
 	rec := send(c.thing)
 	isOthers := c.thing != own

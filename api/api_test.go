@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"github.com/hostler/hostler/api/apitest"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/internal/pipetest"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/runtime"
@@ -63,20 +63,19 @@ func newTestBackend() *apitest.Backend {
 }
 
 // startServer starts a server of b and applies the file.
-func startServer(t *testing.T, b *apitest.Backend, change ...func(*api.Options)) string {
+func startServer(t *testing.T, b *apitest.Backend, change ...func(*api.Options)) *pipetest.Server {
 	t.Helper()
 	o := b.Options()
 	o.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "up 1\n") })
 	for _, c := range change {
 		c(&o)
 	}
-	server := httptest.NewServer(api.New(o))
-	t.Cleanup(server.Close)
+	server := pipetest.NewServer(t, api.New(o))
 	if o.Auth == nil {
-		a := request(t, server.URL, "PUT /v1/workloads/web", file, "application/yaml")
+		a := request(t, server, "PUT /v1/workloads/web", file, "application/yaml")
 		require.Contains(t, []int{200, 201}, a.status, a.text) // 200 from another server of the backend
 	}
-	return server.URL
+	return server
 }
 
 type response struct {
@@ -88,10 +87,10 @@ type response struct {
 
 // request makes one request. Headers are "Name: value"; the first word without a
 // colon is the content type.
-func request(t *testing.T, url, route, body string, headers ...string) response {
+func request(t *testing.T, server *pipetest.Server, route, body string, headers ...string) response {
 	t.Helper()
 	method, path, _ := strings.Cut(route, " ")
-	r, err := http.NewRequestWithContext(t.Context(), method, url+path, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, strings.NewReader(body))
 	require.NoError(t, err)
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
@@ -107,7 +106,7 @@ func request(t *testing.T, url, route, body string, headers ...string) response 
 			r.Header.Set(name, value)
 		}
 	}
-	resp, err := http.DefaultClient.Do(r)
+	resp, err := server.Client().Do(r)
 	require.NoError(t, err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
@@ -124,12 +123,12 @@ func TestTraceparent(t *testing.T) {
 	const valid = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	for header, want := range map[string]string{valid: valid, valid + "0": ""} {
 		b := newTestBackend()
-		url := startServer(t, b)
-		a := request(t, url, "POST /v1/claims", `{"workload":"web","tenant":"zoe"}`, "Traceparent: "+header)
+		server := startServer(t, b)
+		a := request(t, server, "POST /v1/claims", `{"workload":"web","tenant":"zoe"}`, "Traceparent: "+header)
 		require.Less(t, a.status, 300, a.text)
 		id, ok := a.body["id"].(string)
 		require.True(t, ok, a.text)
-		a = request(t, url, "POST /v1/claims/"+id+"/release", "", "Traceparent: "+header)
+		a = request(t, server, "POST /v1/claims/"+id+"/release", "", "Traceparent: "+header)
 		require.Less(t, a.status, 300, a.text)
 		claimed, ok := b.Requests[0].(claim.Request)
 		require.True(t, ok)
@@ -222,7 +221,7 @@ func TestRunsAreNotSplitAcrossPages(t *testing.T) {
 // Every client error is a problem with a code and a description, never a 500
 // and never plain text.
 func TestBadRequests(t *testing.T) {
-	url := startServer(t, newTestBackend())
+	server := startServer(t, newTestBackend())
 	claims, yaml := "POST /v1/claims", "application/yaml"
 	tests := []struct {
 		name, route, body string
@@ -316,7 +315,7 @@ func TestBadRequests(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			a := request(t, url, test.route, test.body, test.headers...)
+			a := request(t, server, test.route, test.body, test.headers...)
 			require.Equal(t, test.status, a.status, a.text)
 			require.Equal(t, "application/problem+json", a.header.Get("Content-Type"))
 			require.Equal(t, test.code, a.body["code"], a.text)
@@ -369,9 +368,9 @@ func TestErrorCodes(t *testing.T) {
 	for _, test := range tests {
 		t.Run(fmt.Sprint(test.err), func(t *testing.T) {
 			b := newTestBackend()
-			url := startServer(t, b, func(o *api.Options) { o.StorageUnavailable = []error{away} })
+			server := startServer(t, b, func(o *api.Options) { o.StorageUnavailable = []error{away} })
 			b.Fail("claim", test.err)
-			a := request(t, url, "POST /v1/claims", `{"workload":"web","tenant":"dora"}`)
+			a := request(t, server, "POST /v1/claims", `{"workload":"web","tenant":"dora"}`)
 			require.Equal(t, test.status, a.status, a.text)
 			if test.code == "" {
 				return

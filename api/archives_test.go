@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -71,26 +70,26 @@ func verifySnapshots(t *testing.T, o api.Options, id string) *httptest.ResponseR
 func TestExportSnapshot(t *testing.T) {
 	b := newTestBackend()
 	b.Archive = []byte(strings.Repeat("tar", 1<<20))
-	url := startServer(t, b)
+	server := startServer(t, b)
 	for id, want := range map[string]string{"snap-1": "snap-1", "current": "snap-2"} {
 		route := snapshotsURL + "/" + id + "/export?tenant=alice"
-		a := request(t, url, "GET "+route, "")
+		a := request(t, server, "GET "+route, "")
 		require.Equal(t, string(b.Archive), a.text)
 		require.Equal(t, []string{"application/x-tar", want, "attachment; filename=" + want + ".tar", "sandbox; default-src 'none'"}, []string{
 			a.header.Get("Content-Type"), a.header.Get("Hostler-Snapshot"), a.header.Get("Content-Disposition"), a.header.Get("Content-Security-Policy"),
 		})
-		head := request(t, url, "HEAD "+route, "")
+		head := request(t, server, "HEAD "+route, "")
 		require.Equal(t, []any{200, want, ""}, []any{head.status, head.header.Get("Hostler-Snapshot"), head.text})
 	}
 	for _, method := range []string{"GET", "HEAD"} {
-		require.Equal(t, 404, request(t, url, method+" "+snapshotsURL+"/none/export?tenant=alice", "").status)
+		require.Equal(t, 404, request(t, server, method+" "+snapshotsURL+"/none/export?tenant=alice", "").status)
 	}
 	b.Fail("export", claim.ErrTooManyArchives)
-	a := request(t, url, "GET "+snapshotsURL+"/current/export?tenant=alice", "")
+	a := request(t, server, "GET "+snapshotsURL+"/current/export?tenant=alice", "")
 	require.Equal(t, []any{429, "too_many_requests", "1"}, []any{a.status, a.body["code"], a.header.Get("Retry-After")})
 	b.Fail("export", nil)
 	b.Fail("exporting", errors.New("the bucket is gone"))
-	resp := sendRaw(t, url, "GET", snapshotsURL+"/current/export?tenant=alice", "")
+	resp := sendRaw(t, server, "GET", snapshotsURL+"/current/export?tenant=alice", "")
 	require.Equal(t, 200, resp.StatusCode)
 	n, err := io.Copy(io.Discard, resp.Body)
 	require.Error(t, err, "%d bytes", n)
@@ -99,45 +98,47 @@ func TestExportSnapshot(t *testing.T) {
 // The body of an import is a tar of any size. What refuses it, and a body that does
 // not arrive, has a status, and changes nothing.
 func TestImportSnapshot(t *testing.T) {
-	b := newTestBackend()
-	url := startServer(t, b, longTimeouts)
-	hurried := startServer(t, b, func(o *api.Options) { o.UploadTimeout = 200 * time.Millisecond })
-	body := strings.Repeat("x", 3<<20)
-	for call, want := range map[error]string{
-		runtime.ErrBadArchive:                      "422 invalid_request",
-		snapshot.ErrTooLarge:                       "413 payload_too_large",
-		claim.ErrClaimExists:                       "409 claim_exists",
-		claim.ErrSyncNotConfigured:                 "409 sync_not_configured",
-		claim.ErrTooManyArchives:                   "429 too_many_requests",
-		&claim.SyncError{Err: io.EOF}:              "502 sync_failed",
-		fmt.Errorf("x: %w", errors.New("unknown")): "500 internal",
-	} {
-		b.Fail("import", call)
-		a := request(t, url, "POST "+importURL, "x", "application/x-tar")
-		require.Equal(t, want, fmt.Sprint(a.status, " ", a.body["code"]), a.text)
-	}
-	b.Fail("import", nil)
-	require.Equal(t, 415, request(t, url, "POST "+importURL, body, "text/plain").status)
-	require.Equal(t, 415, request(t, url, "POST "+importURL, body, "application/x-tar", "Content-Encoding: gzip").status)
-	for _, text := range []string{"Content-Length: 10\n\nhalf", "Transfer-Encoding: chunked\n\n4\nhalf\n"} {
-		conn, answer := dial(t, hurried, "POST "+importURL+" HTTP/1.1\nHost: localhost\n"+text)
-		resp, err := http.ReadResponse(answer, nil)
-		require.NoError(t, err)
-		require.Equal(t, 408, resp.StatusCode)
-		require.NoError(t, conn.Close())
-		conn, answer = dial(t, url, "POST "+importURL+" HTTP/1.1\nHost: localhost\n"+text)
-		require.NoError(t, conn.(*net.TCPConn).CloseWrite())
-		resp, err = http.ReadResponse(answer, nil)
-		require.NoError(t, err)
-		require.Equal(t, 400, resp.StatusCode)
-	}
-	require.Empty(t, b.Archive)
-	require.Len(t, b.Snapshots, 2)
+	synctest.Test(t, func(t *testing.T) {
+		b := newTestBackend()
+		server := startServer(t, b, longTimeouts)
+		hurried := startServer(t, b, func(o *api.Options) { o.UploadTimeout = 200 * time.Millisecond })
+		body := strings.Repeat("x", 3<<20)
+		for call, want := range map[error]string{
+			runtime.ErrBadArchive:                      "422 invalid_request",
+			snapshot.ErrTooLarge:                       "413 payload_too_large",
+			claim.ErrClaimExists:                       "409 claim_exists",
+			claim.ErrSyncNotConfigured:                 "409 sync_not_configured",
+			claim.ErrTooManyArchives:                   "429 too_many_requests",
+			&claim.SyncError{Err: io.EOF}:              "502 sync_failed",
+			fmt.Errorf("x: %w", errors.New("unknown")): "500 internal",
+		} {
+			b.Fail("import", call)
+			a := request(t, server, "POST "+importURL, "x", "application/x-tar")
+			require.Equal(t, want, fmt.Sprint(a.status, " ", a.body["code"]), a.text)
+		}
+		b.Fail("import", nil)
+		require.Equal(t, 415, request(t, server, "POST "+importURL, body, "text/plain").status)
+		require.Equal(t, 415, request(t, server, "POST "+importURL, body, "application/x-tar", "Content-Encoding: gzip").status)
+		for _, text := range []string{"Content-Length: 10\n\nhalf", "Transfer-Encoding: chunked\n\n4\nhalf\n"} {
+			conn, answer := dial(t, hurried, "POST "+importURL+" HTTP/1.1\nHost: localhost\n"+text)
+			resp, err := http.ReadResponse(answer, nil)
+			require.NoError(t, err)
+			require.Equal(t, 408, resp.StatusCode)
+			require.NoError(t, conn.Close())
+			conn, answer = dial(t, server, "POST "+importURL+" HTTP/1.1\nHost: localhost\n"+text)
+			require.NoError(t, conn.CloseWrite())
+			resp, err = http.ReadResponse(answer, nil)
+			require.NoError(t, err)
+			require.Equal(t, 400, resp.StatusCode)
+		}
+		require.Empty(t, b.Archive)
+		require.Len(t, b.Snapshots, 2)
 
-	a := request(t, url, "POST "+importURL, body, "application/x-tar")
-	require.Equal(t, 200, a.status, a.text)
-	require.Equal(t, []any{"imported", "import", true, 2.0}, []any{a.body["id"], a.body["reason"], a.body["current"], a.body["files"]})
-	require.Equal(t, body, string(b.Archive))
+		a := request(t, server, "POST "+importURL, body, "application/x-tar")
+		require.Equal(t, 200, a.status, a.text)
+		require.Equal(t, []any{"imported", "import", true, 2.0}, []any{a.body["id"], a.body["reason"], a.body["current"], a.body["files"]})
+		require.Equal(t, body, string(b.Archive))
+	})
 }
 
 // A verification in progress reports it, and its later error is its last line.

@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -20,6 +20,7 @@ import (
 	"github.com/hostler/hostler/api/apitest"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/e2e/flowtest"
+	"github.com/hostler/hostler/internal/pipetest"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/fake"
 )
@@ -29,9 +30,9 @@ const commandWorkload = "id: w\nimage: box\ncommand: [box, idle]\nuser: \"1000\"
 // commandServer is a server with a claim, and an API of it.
 type commandServer struct {
 	*flowtest.Harness
-	claim claim.Claim
-	url   string // of the server
-	api   *api.API
+	claim  claim.Claim
+	server *pipetest.Server
+	api    *api.API
 }
 
 // serveCommands serves an API for the claim of a workload.
@@ -45,9 +46,8 @@ func serveCommands(t *testing.T, file string, change func(*access.Options)) *com
 	o.Access = h.Access(change)
 	o.Heartbeat = 20 * time.Millisecond
 	s.api = api.New(o)
-	server := httptest.NewServer(s.api)
-	t.Cleanup(func() { s.api.Close(); server.Close() })
-	s.url = server.URL
+	s.server = pipetest.NewServer(t, s.api)
+	t.Cleanup(s.api.Close)
 	return s
 }
 
@@ -66,7 +66,7 @@ func (s *commandServer) exec(method, path, body string, headers ...string) respo
 	s.T.Helper()
 	t, ok := s.T.(*testing.T)
 	require.True(s.T, ok)
-	return request(t, s.url, method+" /v1/claims/"+s.claim.ID+"/exec"+path, body, headers...)
+	return request(t, s.server, method+" /v1/claims/"+s.claim.ID+"/exec"+path, body, headers...)
 }
 
 // start starts a detached command and returns its id.
@@ -89,10 +89,10 @@ type outputStream struct {
 // follow opens the stream of output of a command.
 func (s *commandServer) follow(id string, after int64) *outputStream {
 	s.T.Helper()
-	url := fmt.Sprintf("%s/v1/claims/%s/exec/%s/output?after=%d", s.url, s.claim.ID, id, after)
+	url := fmt.Sprintf("%s/v1/claims/%s/exec/%s/output?after=%d", s.server.URL, s.claim.ID, id, after)
 	r, err := http.NewRequestWithContext(s.T.Context(), http.MethodGet, url, nil)
 	require.NoError(s.T, err)
-	resp, err := http.DefaultClient.Do(r)
+	resp, err := s.server.Client().Do(r)
 	require.NoError(s.T, err)
 	require.Equal(s.T, 200, resp.StatusCode)
 	require.Equal(s.T, "application/x-ndjson", resp.Header.Get("Content-Type"))
@@ -131,39 +131,6 @@ func TestExecWaits(t *testing.T) {
 	require.Equal(t, true, a.body["timed_out"], a.text)
 	require.Equal(t, "SIGTERM", a.body["signal"], a.text)
 	require.Equal(t, `{"items":[]}`+"\n", s.exec("GET", "", "").text, "it is forgotten")
-}
-
-// A client that disconnects, and a server that stops, end the command that they
-// wait for.
-func TestExecEndsWithItsClient(t *testing.T) {
-	for name, leave := range map[string]func(*commandServer, context.CancelFunc){
-		"client": func(_ *commandServer, cancel context.CancelFunc) { cancel() },
-		"server": func(s *commandServer, _ context.CancelFunc) { s.api.Close() },
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := serveCommands(t, commandWorkload, nil)
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/v1/claims/"+s.claim.ID+"/exec", strings.NewReader(`{"id":"c","command":["box","hang"]}`))
-			require.NoError(t, err)
-			r.Header.Set("Content-Type", "application/json")
-			done := make(chan struct{})
-			go func() {
-				defer close(done)
-				if resp, err := http.DefaultClient.Do(r); err == nil {
-					resp.Body.Close()
-				}
-			}()
-			command := func() response { return s.exec("GET", "/c", "") }
-			require.Eventually(t, func() bool { return command().status == 200 }, time.Minute, 5*time.Millisecond)
-			leave(s, cancel)
-			<-done
-			require.Eventually(t, func() bool {
-				got := command()
-				return got.status == 404 || strings.Contains(got.text, `"signal":"SIGTERM"`)
-			}, time.Minute, 5*time.Millisecond)
-		})
-	}
 }
 
 // Input is sent in parts. What was received already is ignored, and what follows a
@@ -234,34 +201,37 @@ func TestReaderIsReplacedByReaderOnly(t *testing.T) {
 
 // A command whose output is not acknowledged waits, and nothing of it is lost.
 func TestOutputWaitsForAcknowledgment(t *testing.T) {
-	s := serveCommands(t, commandWorkload, nil)
-	s.RT.AddProgram("pour", func(_ context.Context, p *fake.Proc) int {
-		for i := range 3 * runtime.CommandBuffer / 1024 {
-			fmt.Fprintf(p.Stdout, "%01023d\n", i)
+	synctest.Test(t, func(t *testing.T) {
+		s := serveCommands(t, commandWorkload, nil)
+		s.RT.AddProgram("pour", func(_ context.Context, p *fake.Proc) int {
+			for i := range 3 * runtime.CommandBuffer / 1024 {
+				fmt.Fprintf(p.Stdout, "%01023d\n", i)
+			}
+			return 0
+		})
+		id := s.start(`{"command":["pour"],"detach":true}`)
+		synctest.Wait()
+		require.Contains(t, s.exec("GET", "/"+id, "").text, `"held":true`)
+		out := s.follow(id, 0)
+		out.lines.Buffer(nil, 4<<20)
+		out.next()
+		var received, acknowledged int64
+		for {
+			line := out.next()
+			if line.End != nil {
+				break
+			}
+			require.Nil(t, line.Error)
+			require.Equal(t, received, line.Offset)
+			received += int64(len(line.Data))
+			if received-acknowledged >= runtime.CommandBuffer/2 {
+				a := s.exec("POST", "/"+id+"/ack", fmt.Sprintf(`{"offset":%d}`, received))
+				require.Equal(t, 204, a.status, a.text)
+				acknowledged = received
+			}
 		}
-		return 0
+		require.EqualValues(t, 3*runtime.CommandBuffer, received)
 	})
-	id := s.start(`{"command":["pour"],"detach":true}`)
-	require.Eventually(t, func() bool { return strings.Contains(s.exec("GET", "/"+id, "").text, `"held":true`) }, time.Minute, 5*time.Millisecond)
-	out := s.follow(id, 0)
-	out.lines.Buffer(nil, 4<<20)
-	out.next()
-	var received, acknowledged int64
-	for {
-		line := out.next()
-		if line.End != nil {
-			break
-		}
-		require.Nil(t, line.Error)
-		require.Equal(t, received, line.Offset)
-		received += int64(len(line.Data))
-		if received-acknowledged >= runtime.CommandBuffer/2 {
-			a := s.exec("POST", "/"+id+"/ack", fmt.Sprintf(`{"offset":%d}`, received))
-			require.Equal(t, 204, a.status, a.text)
-			acknowledged = received
-		}
-	}
-	require.EqualValues(t, 3*runtime.CommandBuffer, received)
 }
 
 // Commands are listed, signalled and ended, and ending one twice is no error.

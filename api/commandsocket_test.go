@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
@@ -18,8 +18,8 @@ import (
 // dial opens a WebSocket below the path of the claim's commands.
 func (s *commandServer) dial(path string, header http.Header) (*websocket.Conn, *http.Response, error) {
 	s.T.Helper()
-	url := "ws" + strings.TrimPrefix(s.url, "http") + "/v1/claims/" + s.claim.ID + "/exec" + path
-	conn, resp, err := websocket.Dial(s.T.Context(), url, &websocket.DialOptions{HTTPHeader: header})
+	url := "ws" + strings.TrimPrefix(s.server.URL, "http") + "/v1/claims/" + s.claim.ID + "/exec" + path
+	conn, resp, err := websocket.Dial(s.T.Context(), url, &websocket.DialOptions{HTTPClient: s.server.Client(), HTTPHeader: header})
 	if err == nil {
 		s.T.Cleanup(func() { _ = conn.CloseNow() })
 	}
@@ -36,10 +36,8 @@ type socketLog struct {
 // receive receives messages until the condition is true.
 func (l *socketLog) receive(t *testing.T, conn *websocket.Conn, until func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
 	for !until() {
-		kind, data, err := conn.Read(ctx)
+		kind, data, err := conn.Read(t.Context())
 		require.NoError(t, err, "%+v", l)
 		if kind == websocket.MessageText {
 			l.event = api.SocketEvent{}
@@ -96,8 +94,9 @@ func TestReplacedSocketThatSends(t *testing.T) {
 	id := s.start(`{"command":["copy"],"detach":true,"input":true}`)
 	pinged, answer := make(chan struct{}), make(chan struct{})
 	wait := sync.OnceFunc(func() { close(pinged); <-answer })
-	url := "ws" + strings.TrimPrefix(s.url, "http") + "/v1/claims/" + s.claim.ID + "/exec/" + id + "/attach"
+	url := "ws" + strings.TrimPrefix(s.server.URL, "http") + "/v1/claims/" + s.claim.ID + "/exec/" + id + "/attach"
 	conn, _, err := websocket.Dial(t.Context(), url, &websocket.DialOptions{
+		HTTPClient:     s.server.Client(),
 		OnPingReceived: func(context.Context, []byte) bool { wait(); return true },
 	})
 	require.NoError(t, err)
@@ -151,43 +150,43 @@ func TestSocketIsRefused(t *testing.T) {
 // Input that the container has no room for is bounded, and what is wrong ends the
 // WebSocket. The command continues.
 func TestSocketIsBounded(t *testing.T) {
-	s := serveCommands(t, commandWorkload, nil)
-	for name, send := range map[string]func(*websocket.Conn) error{
-		"more input than may wait": func(conn *websocket.Conn) error {
-			part := make([]byte, 64<<10)
-			for range 16 {
-				if err := conn.Write(t.Context(), websocket.MessageBinary, part); err != nil {
-					return nil // it is closed
+	synctest.Test(t, func(t *testing.T) {
+		s := serveCommands(t, commandWorkload, nil)
+		for name, send := range map[string]func(*websocket.Conn) error{
+			"more input than may wait": func(conn *websocket.Conn) error {
+				part := make([]byte, 64<<10)
+				for range 16 {
+					if err := conn.Write(t.Context(), websocket.MessageBinary, part); err != nil {
+						return nil // it is closed
+					}
 				}
-			}
-			return nil
-		},
-		"another channel": func(conn *websocket.Conn) error {
-			return conn.Write(t.Context(), websocket.MessageBinary, []byte("\x01x"))
-		},
-		"a message that is too long": func(conn *websocket.Conn) error {
-			_ = conn.Write(t.Context(), websocket.MessageBinary, make([]byte, 1<<20)) // it may be closed
-			return nil
-		},
-		"a message of no type": func(conn *websocket.Conn) error {
-			return conn.Write(t.Context(), websocket.MessageText, []byte(`{"type":"x"}`))
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
+				return nil
+			},
+			"another channel": func(conn *websocket.Conn) error {
+				return conn.Write(t.Context(), websocket.MessageBinary, []byte("\x01x"))
+			},
+			"a message that is too long": func(conn *websocket.Conn) error {
+				_ = conn.Write(t.Context(), websocket.MessageBinary, make([]byte, 1<<20)) // it may be closed
+				return nil
+			},
+			"a message of no type": func(conn *websocket.Conn) error {
+				return conn.Write(t.Context(), websocket.MessageText, []byte(`{"type":"x"}`))
+			},
+		} {
 			id := s.start(`{"command":["box","hang"],"input":true,"detach":true}`)
 			conn, _, err := s.dial("/"+id+"/attach", nil)
-			require.NoError(t, err)
-			require.NoError(t, send(conn))
-			require.Eventually(t, func() bool {
-				_, _, err := conn.Read(t.Context())
-				return err != nil
-			}, time.Minute, time.Millisecond)
-			require.Eventually(t, func() bool {
-				got := s.exec("GET", "/"+id, "").text
-				return !strings.Contains(got, `"attached":true`) && !strings.Contains(got, "ended_at")
-			}, time.Minute, 5*time.Millisecond)
-		})
-	}
+			require.NoError(t, err, name)
+			require.NoError(t, send(conn), name)
+			for err == nil {
+				_, _, err = conn.Read(t.Context())
+			}
+			synctest.Wait()
+			got := s.exec("GET", "/"+id, "").text
+			require.NotContains(t, got, `"attached":true`, name)
+			require.NotContains(t, got, "ended_at", name)
+			require.Equal(t, 200, s.exec("DELETE", "/"+id, "").status, name)
+		}
+	})
 }
 
 // The end of the server ends a WebSocket, and not the command.

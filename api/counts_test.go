@@ -15,8 +15,8 @@ import (
 func TestRefusedClaimShowsNothingOfOthers(t *testing.T) {
 	keys := newRealKeys(t)
 	b := newTestBackend()
-	base := startServer(t, b, keys.use)
-	token := request(t, base, "POST /v1/tokens", `{}`, by(keys.alice)).body["token"].(string)
+	server := startServer(t, b, keys.use)
+	token := request(t, server, "POST /v1/tokens", `{}`, by(keys.alice)).body["token"].(string)
 	none := &claim.UnavailableError{Workload: "web", Reason: claim.FillFailing, Detail: "container creation failed: 4711 images"}
 	exceeded := func(level quota.Level, name string) error {
 		s := quota.Scope{Level: level, Name: name}
@@ -39,7 +39,7 @@ func TestRefusedClaimShowsNothingOfOthers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b.Fail("claim", c.err)
-			got := request(t, base, "POST /v1/claims", `{"workload":"web","tenant":"alice"}`, by(c.bearer))
+			got := request(t, server, "POST /v1/claims", `{"workload":"web","tenant":"alice"}`, by(c.bearer))
 			require.Equal(t, c.status, got.status, got.text)
 			if c.isShown {
 				require.Contains(t, got.text, "4711")
@@ -48,7 +48,7 @@ func TestRefusedClaimShowsNothingOfOthers(t *testing.T) {
 			}
 		})
 	}
-	require.Equal(t, 200, request(t, base, "GET /v1/quotas/key/alice", "", by(keys.alice)).status)
-	require.Equal(t, 403, request(t, base, "GET /v1/quotas/key/alice", "", by(token)).status, "its maker acts for others, too")
-	require.Equal(t, 200, request(t, base, "GET /v1/quotas/tenant/alice", "", by(token)).status)
+	require.Equal(t, 200, request(t, server, "GET /v1/quotas/key/alice", "", by(keys.alice)).status)
+	require.Equal(t, 403, request(t, server, "GET /v1/quotas/key/alice", "", by(token)).status, "its maker acts for others, too")
+	require.Equal(t, 200, request(t, server, "GET /v1/quotas/tenant/alice", "", by(token)).status)
 }

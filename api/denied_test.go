@@ -61,7 +61,7 @@ func TestDenialsAreRecorded(t *testing.T) {
 	open := startServer(t, b)
 	other := request(t, open, "POST /v1/claims", `{"workload":"web","tenant":"bob"}`)
 	require.Equal(t, 201, other.status, other.text)
-	url := startServer(t, b, func(o *api.Options) { o.Auth, o.Denials = one{p}, &d })
+	server := startServer(t, b, func(o *api.Options) { o.Auth, o.Denials = one{p}, &d })
 	for _, test := range []struct {
 		route, body, key string
 		status           int
@@ -79,7 +79,7 @@ func TestDenialsAreRecorded(t *testing.T) {
 		{"GET /v1/claims", "", key1, 200, audit.Denial{}},
 		{"GET /v2", "", key1, 404, audit.Denial{}},
 	} {
-		a := request(t, url, test.route, test.body, "Authorization: Bearer "+test.key, "X-Request-Id: r-1")
+		a := request(t, server, test.route, test.body, "Authorization: Bearer "+test.key, "X-Request-Id: r-1")
 		require.Equal(t, test.status, a.status, test.route+a.text)
 		if test.want.Reason == "" {
 			require.Empty(t, d.take(), test.route)

@@ -63,9 +63,9 @@ func withPrincipals(p *principals) func(*api.Options) {
 
 // A key is shown when it is created and never again.
 func TestKeys(t *testing.T) {
-	url := startServer(t, newTestBackend(), withPrincipals(testPrincipals()))
+	server := startServer(t, newTestBackend(), withPrincipals(testPrincipals()))
 	as := "Authorization: Bearer ops"
-	made := request(t, url, "POST /v1/keys", `{"name":"ci","role":"author","workloads":["web-*"],"expires_in":"24h"}`, as)
+	made := request(t, server, "POST /v1/keys", `{"name":"ci","role":"author","workloads":["web-*"],"expires_in":"24h"}`, as)
 	require.Equal(t, 201, made.status, made.text)
 	require.Equal(t, "hostler_ci", made.body["key"])
 	require.Equal(t, "ci", made.body["name"])
@@ -75,14 +75,14 @@ func TestKeys(t *testing.T) {
 	require.Equal(t, "2026-01-03T03:04:05Z", made.body["expires_at"])
 
 	for _, route := range []string{"GET /v1/keys", "GET /v1/keys/ci", "DELETE /v1/keys/ci", "DELETE /v1/keys/ci"} {
-		a := request(t, url, route, "", as)
+		a := request(t, server, route, "", as)
 		require.Equal(t, 200, a.status, a.text)
 		require.NotContains(t, a.text, "hostler_ci", route)
 		require.Equal(t, strings.HasPrefix(route, "DELETE"), strings.Contains(a.text, "revoked_at"), route)
 	}
-	require.Equal(t, "key_exists", request(t, url, "POST /v1/keys", `{"name":"ci","role":"operator"}`, as).body["code"])
+	require.Equal(t, "key_exists", request(t, server, "POST /v1/keys", `{"name":"ci","role":"operator"}`, as).body["code"])
 	for _, route := range []string{"GET /v1/keys/none", "DELETE /v1/keys/none"} {
-		a := request(t, url, route, "", as)
+		a := request(t, server, route, "", as)
 		require.Equal(t, 404, a.status)
 		require.Equal(t, "key_not_found", a.body["code"])
 	}
@@ -99,7 +99,7 @@ func textOf(t *testing.T, v any) string {
 // with the field.
 func TestInvalidKeysAndBindings(t *testing.T) {
 	b := newTestBackend()
-	url := startServer(t, b, withPrincipals(testPrincipals()))
+	server := startServer(t, b, withPrincipals(testPrincipals()))
 	for _, tt := range []struct{ route, body, want string }{
 		{"POST /v1/keys", `{"name":"x","role":"tenant"}`, "name at least one tenant"},
 		{"POST /v1/keys", `{"name":"x","role":"author"}`, "name at least one workload"},
@@ -120,7 +120,7 @@ func TestInvalidKeysAndBindings(t *testing.T) {
 		{"POST /v1/tokens", `{"tenant":"alice","expires_in":"2h"}`, "body.expires_in"},
 		{"POST /v1/tokens", `{"tenant":"alice","workloads":["*x"]}`, "body.workloads[0]"},
 	} {
-		a := request(t, url, tt.route, tt.body, "Authorization: Bearer ops")
+		a := request(t, server, tt.route, tt.body, "Authorization: Bearer ops")
 		require.Equal(t, 422, a.status, tt.body+a.text)
 		require.Contains(t, a.text, tt.want, tt.body)
 	}
@@ -132,7 +132,7 @@ func TestInvalidKeysAndBindings(t *testing.T) {
 // The errors of credentials have codes of their own.
 func TestCredentialErrors(t *testing.T) {
 	b := newTestBackend()
-	url := startServer(t, b, withPrincipals(testPrincipals()))
+	server := startServer(t, b, withPrincipals(testPrincipals()))
 	for _, tt := range []struct {
 		call, route, body string
 		err               error
@@ -146,7 +146,7 @@ func TestCredentialErrors(t *testing.T) {
 		{"put-binding", "PUT /v1/bindings/x", `{"kind":"cert","role":"viewer"}`, credential.ErrFromFile, 409, "credential_in_file"},
 	} {
 		b.Fail(tt.call, tt.err)
-		a := request(t, url, tt.route, tt.body, "Authorization: Bearer ops")
+		a := request(t, server, tt.route, tt.body, "Authorization: Bearer ops")
 		require.Equal(t, tt.status, a.status, a.text)
 		require.Equal(t, tt.code, a.body["code"])
 		b.Fail(tt.call, nil)
@@ -154,31 +154,31 @@ func TestCredentialErrors(t *testing.T) {
 }
 
 func TestBindings(t *testing.T) {
-	url := startServer(t, newTestBackend(), withPrincipals(testPrincipals()))
+	server := startServer(t, newTestBackend(), withPrincipals(testPrincipals()))
 	as := "Authorization: Bearer ops"
 	body := `{"kind":"oidc","issuer":"https://id.example","subject":"ci-*","claims":{"groups":"dev"},"role":"tenant","tenant_claim":"team"}`
-	a := request(t, url, "PUT /v1/bindings/dev", body, as)
+	a := request(t, server, "PUT /v1/bindings/dev", body, as)
 	require.Equal(t, 201, a.status, a.text)
 	require.JSONEq(t, `{"name":"dev","source":"database",`+body[1:], a.text)
-	require.Equal(t, 200, request(t, url, "PUT /v1/bindings/dev", body, as).status)
-	require.JSONEq(t, a.text, request(t, url, "GET /v1/bindings/dev", "", as).text)
-	require.Len(t, request(t, url, "GET /v1/bindings", "", as).body["items"], 1)
-	require.Equal(t, 204, request(t, url, "DELETE /v1/bindings/dev", "", as).status)
+	require.Equal(t, 200, request(t, server, "PUT /v1/bindings/dev", body, as).status)
+	require.JSONEq(t, a.text, request(t, server, "GET /v1/bindings/dev", "", as).text)
+	require.Len(t, request(t, server, "GET /v1/bindings", "", as).body["items"], 1)
+	require.Equal(t, 204, request(t, server, "DELETE /v1/bindings/dev", "", as).status)
 	for _, route := range []string{"GET /v1/bindings/dev", "DELETE /v1/bindings/dev"} {
-		require.Equal(t, "binding_not_found", request(t, url, route, "", as).body["code"], route)
+		require.Equal(t, "binding_not_found", request(t, server, route, "", as).body["code"], route)
 	}
 }
 
 // Only operators manage credentials, whatever is asked about.
 func TestOnlyOperatorsManageCredentials(t *testing.T) {
-	url := startServer(t, newTestBackend(), withPrincipals(testPrincipals()))
+	server := startServer(t, newTestBackend(), withPrincipals(testPrincipals()))
 	for _, who := range []string{"alice", "group", "one", "author", "viewer", "metrics"} {
 		for _, route := range []string{
 			"GET /v1/keys", "GET /v1/keys/none", "DELETE /v1/keys/none", "POST /v1/keys", "GET /v1/bindings", "GET /v1/bindings/none",
 			"PUT /v1/bindings/none", "DELETE /v1/bindings/none",
 		} {
 			body := map[string]string{"PO": `{"name":"x","role":"operator"}`, "PU": `{"kind":"unix","role":"operator"}`}[route[:2]]
-			a := request(t, url, route, body, "Authorization: Bearer "+who)
+			a := request(t, server, route, body, "Authorization: Bearer "+who)
 			require.Equal(t, 403, a.status, who+" "+route+a.text)
 		}
 	}
@@ -207,8 +207,8 @@ func TestTokens(t *testing.T) {
 		{"viewer", `{"tenant":"alice"}`, 403, "forbidden"},
 	} {
 		b := newTestBackend()
-		url := startServer(t, b, withPrincipals(testPrincipals()))
-		a := request(t, url, "POST /v1/tokens", tt.body, "Authorization: Bearer "+tt.who)
+		server := startServer(t, b, withPrincipals(testPrincipals()))
+		a := request(t, server, "POST /v1/tokens", tt.body, "Authorization: Bearer "+tt.who)
 		require.Equal(t, tt.status, a.status, tt.who+tt.body+a.text)
 		if tt.status != 201 {
 			require.Equal(t, tt.want, a.body["code"])
@@ -237,17 +237,17 @@ func TestFirstKeyClosesServer(t *testing.T) {
 	p := testPrincipals()
 	p.isOpen.Store(true)
 	var log bytes.Buffer
-	url := startServer(t, newTestBackend(), withPrincipals(p), func(o *api.Options) {
+	server := startServer(t, newTestBackend(), withPrincipals(p), func(o *api.Options) {
 		o.Keys = closingKeys{o.Keys, p}
 		o.Log = slog.New(slog.NewTextHandler(&log, nil))
 	})
-	first := request(t, url, "POST /v1/keys", `{"name":"ops","role":"operator"}`)
+	first := request(t, server, "POST /v1/keys", `{"name":"ops","role":"operator"}`)
 	require.Equal(t, 201, first.status, first.text)
 	require.Equal(t, true, first.body["closed"])
 	require.Contains(t, log.String(), "requests without a credential are refused")
 	require.NotContains(t, log.String(), "hostler_ops")
-	require.Equal(t, 401, request(t, url, "GET /v1/keys", "").status)
-	second := request(t, url, "POST /v1/keys", `{"name":"more","role":"operator"}`, "Authorization: Bearer ops")
+	require.Equal(t, 401, request(t, server, "GET /v1/keys", "").status)
+	second := request(t, server, "POST /v1/keys", `{"name":"more","role":"operator"}`, "Authorization: Bearer ops")
 	require.Equal(t, 201, second.status, second.text)
 	require.Nil(t, second.body["closed"])
 }
@@ -255,20 +255,20 @@ func TestFirstKeyClosesServer(t *testing.T) {
 func TestWhoAmI(t *testing.T) {
 	p := testPrincipals()
 	p.known["alice"].Expires = apitest.Time
-	url := startServer(t, newTestBackend(), withPrincipals(p))
-	a := request(t, url, "GET /v1/whoami", "", "Authorization: Bearer alice")
+	server := startServer(t, newTestBackend(), withPrincipals(p))
+	a := request(t, server, "GET /v1/whoami", "", "Authorization: Bearer alice")
 	require.JSONEq(t, `{"actor":"key:alice","name":"alice","grants":[{"role":"tenant","tenants":["alice"]}],"expires_at":"2026-01-02T03:04:05Z"}`, a.text)
-	a = request(t, url, "GET /v1/whoami", "", "Authorization: Bearer metrics")
+	a = request(t, server, "GET /v1/whoami", "", "Authorization: Bearer metrics")
 	require.JSONEq(t, `{"actor":"key:metrics","name":"metrics","grants":[{"role":"metrics"}]}`, a.text)
-	require.Equal(t, 401, request(t, url, "GET /v1/whoami", "").status)
+	require.Equal(t, 401, request(t, server, "GET /v1/whoami", "").status)
 }
 
 // What a credential may do is answered by the rules, for things that exist and for
 // those that do not alike.
 func TestCanI(t *testing.T) {
-	url := startServer(t, newTestBackend(), withPrincipals(testPrincipals()))
+	server := startServer(t, newTestBackend(), withPrincipals(testPrincipals()))
 	ask := func(who, query string) response {
-		a := request(t, url, "GET /v1/can-i?"+query, "", "Authorization: Bearer "+who)
+		a := request(t, server, "GET /v1/can-i?"+query, "", "Authorization: Bearer "+who)
 		require.Equal(t, 200, a.status, a.text)
 		return a
 	}
@@ -305,7 +305,7 @@ func TestCanI(t *testing.T) {
 	}
 	require.Equal(t, ask("alice", "operation=release&claim=claim-bob").text, ask("alice", "operation=release&claim=claim-none").text)
 	for _, bad := range []string{"", "operation=none", "verb=fly&thing=claim", "verb=list", "operation=claim&verb=list"} {
-		a := request(t, url, "GET /v1/can-i?"+bad, "", "Authorization: Bearer alice")
+		a := request(t, server, "GET /v1/can-i?"+bad, "", "Authorization: Bearer alice")
 		require.Equal(t, 422, a.status, a.text)
 		require.Contains(t, a.text, "query.")
 	}

@@ -19,11 +19,11 @@ import (
 // another claim. A key opens the ports of its own claims only, and others look like
 // claims that do not exist.
 func TestLinkGrantsOnlyItsPort(t *testing.T) {
-	port := program(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "program") })
 	b := newTestBackend()
+	port := program(t, b, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "program") })
 	b.Claims[1].State, b.Claims[1].Container = claim.Active, "box-2"
-	base := startServer(t, b, withDomain(t, "ports.example.com"), func(o *api.Options) { o.Auth = newTestAuth() })
-	a := request(t, base, "POST "+portURL(port)+"/links", `{}`, "X-API-Key: tenant")
+	server := startServer(t, b, withDomain(t, "ports.example.com"), func(o *api.Options) { o.Auth = newTestAuth() })
+	a := request(t, server, "POST "+portURL(port)+"/links", `{}`, "X-API-Key: tenant")
 	require.Equal(t, 200, a.status, a.text)
 	u, err := url.Parse(a.body["url"].(string))
 	require.NoError(t, err)
@@ -46,7 +46,7 @@ func TestLinkGrantsOnlyItsPort(t *testing.T) {
 		{"key of an operator", "/", 200, []string{hostOf("claim-bob"), "Authorization: Bearer operator"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			resp, text := raw(t, base, "GET", c.path, nil, c.headers...)
+			resp, text := raw(t, server, "GET", c.path, nil, c.headers...)
 			require.Equal(t, c.status, resp.StatusCode, text)
 			require.Equal(t, c.status == 200, text == "program", text)
 		})
@@ -57,8 +57,8 @@ func TestLinkGrantsOnlyItsPort(t *testing.T) {
 // does, and the error names the field.
 func TestTenantOfClaimIsTheCredentials(t *testing.T) {
 	a, b := newTestAuth(), newTestBackend()
-	url := startServer(t, b, func(o *api.Options) { o.Auth = a })
-	put := request(t, url, "PUT /v1/workloads/web", file, "application/yaml", "X-API-Key: operator")
+	server := startServer(t, b, func(o *api.Options) { o.Auth = a })
+	put := request(t, server, "PUT /v1/workloads/web", file, "application/yaml", "X-API-Key: operator")
 	require.Equal(t, 201, put.status, put.text)
 	for _, c := range []struct {
 		key, body string
@@ -73,7 +73,7 @@ func TestTenantOfClaimIsTheCredentials(t *testing.T) {
 		{"operator", `{"workload":"web","tenant":""}`, 422, "body.tenant"},
 		{"author", `{"workload":"web","tenant":"alice"}`, 403, "forbidden"},
 	} {
-		got := request(t, url, "POST /v1/claims", c.body, "X-API-Key: "+c.key)
+		got := request(t, server, "POST /v1/claims", c.body, "X-API-Key: "+c.key)
 		require.Equal(t, c.status, got.status, "%s %s: %s", c.key, c.body, got.text)
 		require.Contains(t, got.text, c.text)
 	}
@@ -88,11 +88,11 @@ func TestLimitedViewer(t *testing.T) {
 	} {
 		a, b := newTestAuth(), apitest.New()
 		a.principals["viewer"].Grants = []auth.Grant{g}
-		url := startServer(t, b, func(o *api.Options) { o.Auth = a })
+		server := startServer(t, b, func(o *api.Options) { o.Auth = a })
 		seedAccess(b)
 		others := map[string]string{"tenant": foreign, "workload": elseID}[name]
 		for _, list := range []string{"claims", "containers", "hook-runs", "waits", "deliveries", "events"} {
-			text := request(t, url, "GET /v1/"+list, "", "X-API-Key: viewer").text
+			text := request(t, server, "GET /v1/"+list, "", "X-API-Key: viewer").text
 			require.Contains(t, text, own, "%s %s", name, list)
 			require.NotContains(t, text, others, "%s %s", name, list)
 		}
@@ -100,7 +100,7 @@ func TestLimitedViewer(t *testing.T) {
 			"doctor": 403, "workloads/else": 403, "pools/else": 403, "claims/claim-" + others: 404, "containers/box-" + others: 404,
 			"hook-runs/run-" + others: 404, "deliveries/delivery-" + others: 404, "claims/claim-" + own: 200, "containers/box-" + own: 200,
 		} {
-			require.Equal(t, status, request(t, url, "GET /v1/"+route, "", "X-API-Key: viewer").status, "%s %s", name, route)
+			require.Equal(t, status, request(t, server, "GET /v1/"+route, "", "X-API-Key: viewer").status, "%s %s", name, route)
 		}
 	}
 }
@@ -111,7 +111,7 @@ func TestGrantOfOneClaim(t *testing.T) {
 	a, b := newTestAuth(), newTestBackend()
 	b.Claims = append(b.Claims, claim.Claim{ID: "claim-alic2", Workload: "web", Tenant: "alice", State: claim.Active})
 	a.principals["tenant"].Grants[0].Claim = "claim-alice"
-	url := startServer(t, b, func(o *api.Options) { o.Auth = a })
+	server := startServer(t, b, func(o *api.Options) { o.Auth = a })
 	for route, status := range map[string]int{
 		"GET /v1/claims/claim-alice": 200, "GET /v1/claims/claim-alic2": 404, "POST /v1/claims": 403,
 		"GET /v1/workloads/web/snapshots?tenant=alice": 403,
@@ -120,9 +120,9 @@ func TestGrantOfOneClaim(t *testing.T) {
 		if route == "POST /v1/claims" {
 			body = `{"workload":"web","tenant":"alice"}`
 		}
-		require.Equal(t, status, request(t, url, route, body, "X-API-Key: tenant").status, route)
+		require.Equal(t, status, request(t, server, route, body, "X-API-Key: tenant").status, route)
 	}
-	text := request(t, url, "GET /v1/claims", "", "X-API-Key: tenant").text
+	text := request(t, server, "GET /v1/claims", "", "X-API-Key: tenant").text
 	require.Contains(t, text, "claim-alice")
 	require.NotContains(t, text, "claim-alic2")
 }

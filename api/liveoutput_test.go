@@ -22,7 +22,7 @@ func TestLiveOutput(t *testing.T) {
 		b.Attempts[i].State = hooks.Running
 	}
 	asked := 0
-	url := startServer(t, b, func(o *api.Options) {
+	server := startServer(t, b, func(o *api.Options) {
 		o.Auth = a
 		o.LiveOutput = func(_ context.Context, r hooks.Run) hooks.Run {
 			asked++
@@ -32,7 +32,7 @@ func TestLiveOutput(t *testing.T) {
 	})
 	for key, shown := range map[string]bool{"operator": true, "author": true, "viewer": false} {
 		asked = 0
-		got := request(t, url, "GET /v1/hook-runs/run-"+own, "", "X-API-Key: "+key)
+		got := request(t, server, "GET /v1/hook-runs/run-"+own, "", "X-API-Key: "+key)
 		require.Equal(t, 200, got.status, key)
 		if shown {
 			require.Contains(t, got.text, "so far", key)
@@ -43,7 +43,7 @@ func TestLiveOutput(t *testing.T) {
 		}
 	}
 	asked = 0
-	require.NotContains(t, request(t, url, "GET /v1/hook-runs?output=true", "", "X-API-Key: operator").text, "so far")
-	require.Equal(t, 404, request(t, url, "GET /v1/hook-runs/run-none", "", "X-API-Key: operator").status)
+	require.NotContains(t, request(t, server, "GET /v1/hook-runs?output=true", "", "X-API-Key: operator").text, "so far")
+	require.Equal(t, 404, request(t, server, "GET /v1/hook-runs/run-none", "", "X-API-Key: operator").status)
 	require.Zero(t, asked)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/internal/pipetest"
 )
 
 // seen collects what OnRequest reports.
@@ -87,12 +88,11 @@ func TestFollowersAreObserved(t *testing.T) {
 		OnRequest: s.begin, Events: quiet{},
 		OnFollower: func() func() { close(began); return func() { close(ended) } },
 	})
-	server := httptest.NewServer(a)
-	defer server.Close()
+	server := pipetest.NewServer(t, a)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/v1/events/stream", nil)
 	require.NoError(t, err)
 	r.Header.Set("Accept", typeSSE)
-	resp, err := http.DefaultClient.Do(r)
+	resp, err := server.Client().Do(r)
 	require.NoError(t, err)
 	_, err = bufio.NewReader(resp.Body).ReadString('\n')
 	require.NoError(t, err)

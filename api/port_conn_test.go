@@ -9,25 +9,31 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/api"
+	"github.com/hostler/hostler/internal/pipetest"
 )
 
 // upgrade opens a connection with a protocol, and returns it with what reads it.
-func upgrade(t *testing.T, base, request string, headers ...string) (net.Conn, *bufio.Reader, *http.Response) {
+func upgrade(t *testing.T, server *pipetest.Server, request string, headers ...string) (*pipetest.Conn, *bufio.Reader, *http.Response) {
 	t.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
-	require.NoError(t, err)
-	t.Cleanup(func() { conn.Close() })
-	_, err = fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: %s\r\n%s\r\n\r\n", request, strings.TrimPrefix(base, "http://"), strings.Join(headers, "\r\n"))
+	conn := server.Dial()
+	r, resp := upgradeConn(t, conn, request, headers...)
+	return conn, r, resp
+}
+
+func upgradeConn(t *testing.T, conn net.Conn, request string, headers ...string) (*bufio.Reader, *http.Response) {
+	t.Helper()
+	_, err := fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: %s\r\n%s\r\n\r\n", request, conn.RemoteAddr(), strings.Join(headers, "\r\n"))
 	require.NoError(t, err)
 	r := bufio.NewReader(conn)
 	resp, err := http.ReadResponse(r, nil)
 	require.NoError(t, err)
-	return conn, r, resp
+	return r, resp
 }
 
 // echoUpgraded answers with a protocol, and then echoes.
@@ -48,81 +54,81 @@ func echoUpgraded(w http.ResponseWriter, r *http.Request) {
 // A protocol of the client and the program is passed on, longer than any write
 // timeout, and ends when the server stops.
 func TestPortProxyUpgrade(t *testing.T) {
-	t.Parallel()
-	b := newTestBackend()
-	uses := recorded{done: make(chan string, 10)}
-	o := b.Options()
-	o.Ports, o.WriteTimeout = b.Ports(nil, uses), 2*time.Second
-	handler := api.New(o)
-	server := httptest.NewServer(handler)
-	defer server.Close()
-	port := program(t, echoUpgraded)
-	conn, r, resp := upgrade(t, server.URL, "GET "+portURL(port)+"/socket", "Connection: keep-alive, Upgrade", "Upgrade: websocket")
-	require.Equal(t, 101, resp.StatusCode)
-	require.Empty(t, resp.Header.Get("Set-Cookie"))
-	for range 4 {
-		_, err := io.WriteString(conn, "ping")
-		require.NoError(t, err)
-		got := make([]byte, 4)
-		_, err = io.ReadFull(r, got)
-		require.NoError(t, err)
-		require.Equal(t, "ping", string(got))
-		<-time.After(time.Second)
-	}
-	handler.Close()
-	_, err := r.ReadByte()
-	require.Error(t, err)
-	require.Equal(t, "GET /socket 101 sent 16 received 16", <-uses.done)
+	synctest.Test(t, func(t *testing.T) {
+		b := newTestBackend()
+		uses := recorded{done: make(chan string, 10)}
+		o := b.Options()
+		o.Ports, o.WriteTimeout = b.Ports(nil, uses), 2*time.Second
+		handler := api.New(o)
+		server := pipetest.NewServer(t, handler)
+		port := program(t, b, echoUpgraded)
+		conn, r, resp := upgrade(t, server, "GET "+portURL(port)+"/socket", "Connection: keep-alive, Upgrade", "Upgrade: websocket")
+		require.Equal(t, 101, resp.StatusCode)
+		require.Empty(t, resp.Header.Get("Set-Cookie"))
+		for range 4 {
+			_, err := io.WriteString(conn, "ping")
+			require.NoError(t, err)
+			got := make([]byte, 4)
+			_, err = io.ReadFull(r, got)
+			require.NoError(t, err)
+			require.Equal(t, "ping", string(got))
+			<-time.After(time.Second)
+		}
+		handler.Close()
+		_, err := r.ReadByte()
+		require.Error(t, err)
+		require.Equal(t, "GET /socket 101 sent 16 received 16", <-uses.done)
 
-	other := startServer(t, newTestBackend()) // whose clients have more time
-	resp, _ = raw(t, other, "GET", portURL(port)+"/", nil, "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: x")
-	require.Equal(t, http.StatusUpgradeRequired, resp.StatusCode, "HTTP/2 would pass no gate")
+		other := startServer(t, b) // whose clients have more time
+		resp, _ = raw(t, other, "GET", portURL(port)+"/", nil, "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: x")
+		require.Equal(t, http.StatusUpgradeRequired, resp.StatusCode, "HTTP/2 would pass no gate")
+	})
 }
 
 // A stream of the program arrives as it is sent, longer than any write timeout, also
 // while the program still reads.
 func TestPortProxyStreams(t *testing.T) {
-	t.Parallel()
-	port := program(t, func(w http.ResponseWriter, r *http.Request) {
-		control := http.NewResponseController(w)
-		if control.EnableFullDuplex() != nil {
-			return
-		}
-		for lines := bufio.NewScanner(r.Body); lines.Scan(); {
-			io.WriteString(w, "<"+lines.Text()+">\n") //nolint:errcheck // the test would fail
-			control.Flush()                           //nolint:errcheck // the same
-		}
-	})
-	base := startServer(t, newTestBackend(), func(o *api.Options) { o.WriteTimeout = 4 * time.Second })
-	body, in := io.Pipe()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+portURL(port)+"/", body)
-	require.NoError(t, err)
-	go fmt.Fprintln(in, 0) // ends when it is read
-	resp, err := http.DefaultClient.Do(r)
-	require.NoError(t, err)
-	defer resp.Body.Close()
-	lines := bufio.NewScanner(resp.Body)
-	for i := range 5 {
-		require.True(t, lines.Scan(), lines.Err())
-		require.Equal(t, fmt.Sprintf("<%d>", i), lines.Text())
-		<-time.After(time.Second)
-		_, err := fmt.Fprintln(in, i+1)
+	synctest.Test(t, func(t *testing.T) {
+		b := newTestBackend()
+		port := program(t, b, func(w http.ResponseWriter, r *http.Request) {
+			control := http.NewResponseController(w)
+			if control.EnableFullDuplex() != nil {
+				return
+			}
+			for lines := bufio.NewScanner(r.Body); lines.Scan(); {
+				io.WriteString(w, "<"+lines.Text()+">\n") //nolint:errcheck // the test would fail
+				control.Flush()                           //nolint:errcheck // the same
+			}
+		})
+		server := startServer(t, b, func(o *api.Options) { o.WriteTimeout = 4 * time.Second })
+		body, in := io.Pipe()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+portURL(port)+"/", body)
 		require.NoError(t, err)
-	}
-	require.NoError(t, in.Close())
-	require.True(t, lines.Scan())
-	require.False(t, lines.Scan())
-	require.NoError(t, lines.Err())
+		go fmt.Fprintln(in, 0) // ends when it is read
+		resp, err := server.Client().Do(r)
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		lines := bufio.NewScanner(resp.Body)
+		for i := range 5 {
+			require.True(t, lines.Scan(), lines.Err())
+			require.Equal(t, fmt.Sprintf("<%d>", i), lines.Text())
+			<-time.After(time.Second)
+			_, err := fmt.Fprintln(in, i+1)
+			require.NoError(t, err)
+		}
+		require.NoError(t, in.Close())
+		require.True(t, lines.Scan())
+		require.False(t, lines.Scan())
+		require.NoError(t, lines.Err())
+	})
 }
 
 // A connection carries bytes in both directions, with an end for each.
 func TestPortConnection(t *testing.T) {
 	b := newTestBackend()
 	uses := recorded{done: make(chan string, 10)}
-	base := startServer(t, b, func(o *api.Options) { o.Ports = b.Ports(nil, uses) })
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
+	server := startServer(t, b, func(o *api.Options) { o.Ports = b.Ports(nil, uses) })
+	port, l := listen(b)
 	go func() { // ends with the test
 		c, err := l.Accept()
 		if err != nil {
@@ -132,27 +138,29 @@ func TestPortConnection(t *testing.T) {
 		all, _ := io.ReadAll(c)
 		fmt.Fprintf(c, "%d bytes", len(all))
 	}()
-	port := l.Addr().(*net.TCPAddr).Port
-	conn, r, resp := upgrade(t, base, "POST "+portURL(port), "Connection: Upgrade", "Upgrade: tcp", "\r\nearly")
+	conn, r, resp := upgrade(t, server, "POST "+portURL(port), "Connection: Upgrade", "Upgrade: tcp", "\r\nearly")
 	require.Equal(t, 101, resp.StatusCode)
-	_, err = conn.Write(make([]byte, 1<<20))
+	_, err := conn.Write(make([]byte, 1<<20))
 	require.NoError(t, err)
-	require.NoError(t, conn.(*net.TCPConn).CloseWrite())
+	require.NoError(t, conn.CloseWrite())
 	all, err := io.ReadAll(r)
 	require.NoError(t, err)
 	require.Equal(t, fmt.Sprintf("%d bytes", 1<<20+len("early")+4), string(all))
 	require.Contains(t, <-uses.done, fmt.Sprintf("0 sent %d received %d", 1<<20+len("early")+4, len(all)))
 }
 
-// A server that stops ends connections with an error, not with an end.
+// A server that stops ends connections with an error, not with an end. Only a
+// socket has both.
 func TestPortConnectionEndsWithServer(t *testing.T) {
-	handler := api.New(newTestBackend().Options())
+	b := newTestBackend()
+	handler := api.New(b.Options())
 	server := httptest.NewServer(handler)
 	defer server.Close()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	conn, err := net.Dial("tcp", server.Listener.Addr().String())
 	require.NoError(t, err)
-	defer l.Close()
-	_, r, resp := upgrade(t, server.URL, "POST "+portURL(l.Addr().(*net.TCPAddr).Port), "Connection: Upgrade", "Upgrade: tcp")
+	defer conn.Close()
+	port, _ := listen(b)
+	r, resp := upgradeConn(t, conn, "POST "+portURL(port), "Connection: Upgrade", "Upgrade: tcp")
 	require.Equal(t, 101, resp.StatusCode)
 	handler.Close()
 	_, err = r.ReadByte()

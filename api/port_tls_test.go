@@ -31,7 +31,7 @@ func TestPortConnectionOverTLSEndsEarly(t *testing.T) {
 	conn, err := tls.Dial("tcp", server.Listener.Addr().String(), trusted)
 	require.NoError(t, err)
 	defer conn.Close() //nolint:errcheck // it is over
-	port := program(t, echoUpgraded)
+	port := program(t, b, echoUpgraded)
 	_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n", portURL(port), server.Listener.Addr())
 	require.NoError(t, err)
 	r := bufio.NewReader(conn)

@@ -18,15 +18,31 @@ import (
 	"github.com/hostler/hostler/access"
 	"github.com/hostler/hostler/api"
 	"github.com/hostler/hostler/api/apitest"
+	"github.com/hostler/hostler/internal/pipetest"
+	"github.com/hostler/hostler/runtime"
 )
 
 // program starts a program that serves HTTP in the container of claim-alice. It
 // returns its port.
-func program(t *testing.T, serve http.HandlerFunc) int {
+func program(t *testing.T, b *apitest.Backend, serve http.HandlerFunc) int {
 	t.Helper()
-	server := httptest.NewServer(serve)
+	port, l := listen(b)
+	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: serve}} //nolint:gosec // the client is the API
+	server.Start()
 	t.Cleanup(server.Close)
-	return server.Listener.Addr().(*net.TCPAddr).Port
+	return port
+}
+
+// listen returns a port of the container of claim-alice, and its listener.
+func listen(b *apitest.Backend) (int, *pipetest.Listener) {
+	var l *pipetest.Listener
+	port := 0
+	b.Locked(func() {
+		port = 7000 + len(b.Programs)
+		l = pipetest.Listen(port)
+		b.Programs[port] = func(ctx context.Context) (runtime.PortConn, error) { return l.Dial(ctx) }
+	})
+	return port, l
 }
 
 // portURL is the path of a port of claim-alice.
@@ -34,9 +50,9 @@ func portURL(port int) string { return "/v1/claims/claim-alice/ports/" + strconv
 
 // raw sends a request with a path as it is, follows no redirect, and returns the
 // response with its body.
-func raw(t *testing.T, base, method, path string, body io.Reader, headers ...string) (*http.Response, string) {
+func raw(t *testing.T, server *pipetest.Server, method, path string, body io.Reader, headers ...string) (*http.Response, string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, base, body)
+	r, err := http.NewRequestWithContext(t.Context(), method, server.URL, body)
 	require.NoError(t, err)
 	r.URL.Opaque = path
 	for _, h := range headers {
@@ -46,7 +62,7 @@ func raw(t *testing.T, base, method, path string, body io.Reader, headers ...str
 			r.Host = value
 		}
 	}
-	resp, err := http.DefaultTransport.RoundTrip(r)
+	resp, err := server.Client().Transport.RoundTrip(r)
 	require.NoError(t, err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
@@ -56,7 +72,8 @@ func raw(t *testing.T, base, method, path string, body io.Reader, headers ...str
 
 // A request reaches the program as it was sent, and its response the client.
 func TestPortProxy(t *testing.T) {
-	port := program(t, func(w http.ResponseWriter, r *http.Request) {
+	b := newTestBackend()
+	port := program(t, b, func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			panic(http.ErrAbortHandler)
@@ -65,20 +82,20 @@ func TestPortProxy(t *testing.T) {
 		w.WriteHeader(http.StatusTeapot)
 		w.Write(body) //nolint:errcheck // the test would fail
 	})
-	base := startServer(t, newTestBackend())
+	server := startServer(t, b)
 	for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND"} {
 		for _, path := range []string{"/", "/a//b/../c/", "/%2e%2e/%2Fx", "/%ff", "/x?a=1;b=2&c=%zz&hostler_link=1", "/links/", "/memory/x"} {
-			resp, body := raw(t, base, method, portURL(port)+path, strings.NewReader("body of "+path))
+			resp, body := raw(t, server, method, portURL(port)+path, strings.NewReader("body of "+path))
 			require.Equal(t, http.StatusTeapot, resp.StatusCode, "%s %s: %s", method, path, body)
 			require.Equal(t, fmt.Sprintf("%s %s localhost:%d", method, path, port), resp.Header.Get("X-Seen"))
 			require.Equal(t, "body of "+path, body)
 		}
 	}
 	large := bytes.Repeat([]byte("0123456789abcdef"), 10<<20/16)
-	resp, body := raw(t, base, "POST", portURL(port)+"/", struct{ io.Reader }{bytes.NewReader(large)})
+	resp, body := raw(t, server, "POST", portURL(port)+"/", struct{ io.Reader }{bytes.NewReader(large)})
 	require.Equal(t, http.StatusTeapot, resp.StatusCode)
 	require.True(t, string(large) == body, "%d bytes", len(body))
-	resp, _ = raw(t, base, "HEAD", portURL(port)+"/", nil)
+	resp, _ = raw(t, server, "HEAD", portURL(port)+"/", nil)
 	require.Equal(t, "HEAD / localhost:"+strconv.Itoa(port), resp.Header.Get("X-Seen"))
 }
 
@@ -86,9 +103,10 @@ func TestPortProxy(t *testing.T) {
 // own address neither.
 func TestPortProxyCredentials(t *testing.T) {
 	seen := make(chan http.Header, 1)
-	port := program(t, func(_ http.ResponseWriter, r *http.Request) { seen <- r.Header })
-	base := startServer(t, newTestBackend())
-	resp, _ := raw(t, base, "GET", portURL(port)+"/", nil,
+	b := newTestBackend()
+	port := program(t, b, func(_ http.ResponseWriter, r *http.Request) { seen <- r.Header })
+	server := startServer(t, b)
+	resp, _ := raw(t, server, "GET", portURL(port)+"/", nil,
 		"Authorization: Bearer secret", "X-API-Key: secret", "Cookie: a=secret", "Cookie: b=secret", "Proxy-Authorization: secret",
 		"X-Forwarded-For: 1.2.3.4", "X-Forwarded-Proto: secret", "X-Forwarded-Prefix: secret", "Forwarded: for=secret", "Connection: X-Forwarded-Host", "X-Own: kept")
 	require.Equal(t, 200, resp.StatusCode)
@@ -97,7 +115,7 @@ func TestPortProxyCredentials(t *testing.T) {
 	require.Equal(t, "kept", h.Get("X-Own"))
 	require.Equal(t, "127.0.0.1", h.Get("X-Forwarded-For"))
 	require.Equal(t, "http", h.Get("X-Forwarded-Proto"))
-	require.Equal(t, strings.TrimPrefix(base, "http://"), h.Get("X-Forwarded-Host"))
+	require.Equal(t, server.Addr(), h.Get("X-Forwarded-Host"))
 	require.Equal(t, portURL(port), h.Get("X-Forwarded-Prefix"))
 	require.Equal(t, resp.Header.Get("X-Request-Id"), h.Get("X-Request-Id"))
 }
@@ -108,7 +126,8 @@ func TestPortProxyRestrictsResponses(t *testing.T) {
 		"Set-Cookie", "Clear-Site-Data", "Service-Worker-Allowed", "Strict-Transport-Security", "Access-Control-Allow-Origin",
 		"Access-Control-Allow-Credentials", "Alt-Svc", "Nel", "Report-To", "Refresh", "Www-Authenticate", "Public-Key-Pins", "Content-Security-Policy-Report-Only",
 	}
-	port := program(t, func(w http.ResponseWriter, r *http.Request) {
+	b := newTestBackend()
+	port := program(t, b, func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		for _, name := range bad {
 			h.Set(name, "bad")
@@ -120,8 +139,8 @@ func TestPortProxyRestrictsResponses(t *testing.T) {
 		h.Set("X-Own", "kept")
 		w.WriteHeader(http.StatusUnauthorized)
 	})
-	base := startServer(t, newTestBackend())
-	resp, _ := raw(t, base, "GET", portURL(port)+"/", nil, "Origin: http://evil.example")
+	server := startServer(t, b)
+	resp, _ := raw(t, server, "GET", portURL(port)+"/", nil, "Origin: http://evil.example")
 	require.Equal(t, 401, resp.StatusCode)
 	require.NotContains(t, fmt.Sprint(resp.Header), "bad")
 	require.Equal(t, []string{"default-src *", "sandbox; frame-ancestors 'none'"}, resp.Header.Values("Content-Security-Policy"))
@@ -129,33 +148,34 @@ func TestPortProxyRestrictsResponses(t *testing.T) {
 	require.Equal(t, []string{"nosniff"}, resp.Header.Values("X-Content-Type-Options"))
 	require.Equal(t, "kept", resp.Header.Get("X-Own"))
 
-	resp, body := raw(t, base, "GET", portURL(port)+"/sw.js", nil, "Service-Worker: script")
+	resp, body := raw(t, server, "GET", portURL(port)+"/sw.js", nil, "Service-Worker: script")
 	require.Equal(t, 403, resp.StatusCode, body)
-	resp, body = raw(t, base, "POST", portURL(port)+"/", nil, "Origin: http://evil.example", "Sec-Fetch-Site: cross-site")
+	resp, body = raw(t, server, "POST", portURL(port)+"/", nil, "Origin: http://evil.example", "Sec-Fetch-Site: cross-site")
 	require.Equal(t, 403, resp.StatusCode, body)
-	resp, body = raw(t, base, "GET", portURL(port)+"/", nil, "Origin: http://evil.example", "Connection: Upgrade", "Upgrade: websocket")
+	resp, body = raw(t, server, "GET", portURL(port)+"/", nil, "Origin: http://evil.example", "Connection: Upgrade", "Upgrade: websocket")
 	require.Equal(t, 403, resp.StatusCode, body)
-	resp, body = raw(t, base, "TRACE", portURL(port)+"/", nil)
+	resp, body = raw(t, server, "TRACE", portURL(port)+"/", nil)
 	require.Equal(t, 405, resp.StatusCode, body)
 }
 
 // A redirect stays in the port: with a key, the client would call the API, or give
 // the key away.
 func TestPortProxyRedirects(t *testing.T) {
-	port := program(t, func(w http.ResponseWriter, r *http.Request) {
+	b := newTestBackend()
+	port := program(t, b, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Location", r.URL.Query().Get("to"))
 		w.WriteHeader(http.StatusTemporaryRedirect)
 	})
-	base, at := startServer(t, newTestBackend()), portURL(port)
+	server, at := startServer(t, b), portURL(port)
 	for given, want := range map[string]string{
 		"/login?a=b#c": at + "/login?a=b#c", "next": at + "/dir/next", "../up": at + "/up", "../../../../up": at + "/up", "?q": at + "/dir/page?q",
 		"http://localhost:" + strconv.Itoa(port) + "/x": at + "/x", "http://127.0.0.1:" + strconv.Itoa(port): at,
 		"/a%2Fb": at + "/a%2Fb", "dir/": at + "/dir/dir/", "/x//y%2F": at + "/x//y%2F",
 		"http://evil.example/": "", "//evil.example/": "", `/\evil.example`: "", `\\evil.example`: "", "javascript:alert(1)": "", "data:,x": "",
-		"/%2e%2e/%2e%2e/%2e%2e/%2e%2e/pools": "", "/%2e%2e%2f%2e%2e": "", "http://user@localhost:" + strconv.Itoa(port) + "/": "", "//" + strings.TrimPrefix(base, "http://") + "/v1/pools": "",
+		"/%2e%2e/%2e%2e/%2e%2e/%2e%2e/pools": "", "/%2e%2e%2f%2e%2e": "", "http://user@localhost:" + strconv.Itoa(port) + "/": "", "//" + server.Addr() + "/v1/pools": "",
 		"http:/v1/pools": "", "http:v1": "", "%zz": "",
 	} {
-		resp, _ := raw(t, base, "POST", at+"/dir/page?to="+url.QueryEscape(given), nil)
+		resp, _ := raw(t, server, "POST", at+"/dir/page?to="+url.QueryEscape(given), nil)
 		require.Equal(t, 307, resp.StatusCode)
 		require.Equal(t, want, resp.Header.Get("Location"), given)
 		if want == "" {
@@ -180,15 +200,16 @@ func TestPortProxyErrors(t *testing.T) {
 		}
 	}()
 	refused := apitest.RefusedPort(t)
-	large := program(t, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-Large", strings.Repeat("x", 1<<20)) })
-	base := startServer(t, newTestBackend())
+	b := newTestBackend()
+	large := program(t, b, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-Large", strings.Repeat("x", 1<<20)) })
+	server := startServer(t, b)
 	for path, want := range map[string]string{
 		portURL(refused) + "/": "502 port_refused", portURL(broken.Addr().(*net.TCPAddr).Port) + "/": "502 port_failed", portURL(large) + "/": "502 port_failed",
 		"/v1/claims/claim-bob/ports/80/": "409 claim_not_active", "/v1/claims/none/ports/80/": "404 claim_not_found",
 		portURL(65536) + "/": "404 not_found", portURL(99999) + "/": "404 not_found", portURL(0) + "/": "404 not_found", "/v1/claims/claim-alice/ports/080/": "404 not_found",
 		portURL(80): "404 not_found", "/v1/claims/claim-alice/ports/80x/": "404 not_found", "/v1/claims/a%2Fb/ports/80/": "404 not_found",
 	} {
-		resp, text := raw(t, base, "GET", path, nil)
+		resp, text := raw(t, server, "GET", path, nil)
 		require.Equal(t, "application/problem+json", resp.Header.Get("Content-Type"), path)
 		require.Contains(t, text, `"code":"`+strings.Fields(want)[1]+`"`, path)
 		require.Equal(t, strings.Fields(want)[0], strconv.Itoa(resp.StatusCode), path)
@@ -222,19 +243,19 @@ func (u recorded) RequestCompleted(_ access.Grant, r access.PortUse, d access.Re
 func TestPortProxyGate(t *testing.T) {
 	b := newTestBackend()
 	uses := recorded{done: make(chan string, 10)}
-	base := startServer(t, b, func(o *api.Options) { o.Ports = b.Ports(&gate{noConnections: true}, uses) })
-	port := program(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "hello") }) //nolint:errcheck // the test would fail
-	resp, body := raw(t, base, "POST", portURL(port)+"/open?secret=1", strings.NewReader("abc"))
+	server := startServer(t, b, func(o *api.Options) { o.Ports = b.Ports(&gate{noConnections: true}, uses) })
+	port := program(t, b, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "hello") }) //nolint:errcheck // the test would fail
+	resp, body := raw(t, server, "POST", portURL(port)+"/open?secret=1", strings.NewReader("abc"))
 	require.Equal(t, 200, resp.StatusCode)
 	require.Equal(t, "hello", body)
 	require.Equal(t, "POST /open 200 sent 3 received 5", <-uses.done)
 	for _, path := range []string{"/secret", "/%73ecret/x"} {
-		resp, body = raw(t, base, "GET", portURL(port)+path, nil)
+		resp, body = raw(t, server, "GET", portURL(port)+path, nil)
 		require.Equal(t, 403, resp.StatusCode)
 		require.Contains(t, body, `"code":"denied_by_hook"`)
 		require.Contains(t, body, "not that")
 	}
-	resp, body = raw(t, base, "POST", portURL(port), nil, "Connection: Upgrade", "Upgrade: tcp")
+	resp, body = raw(t, server, "POST", portURL(port), nil, "Connection: Upgrade", "Upgrade: tcp")
 	require.Equal(t, 403, resp.StatusCode, body)
 	require.Empty(t, uses.done)
 }

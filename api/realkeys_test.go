@@ -46,13 +46,14 @@ func (k *realKeys) use(o *api.Options) { o.Auth, o.Keys = k, k }
 // A link opens its port on a server that requires credentials.
 func TestLinkWithKeys(t *testing.T) {
 	keys := newRealKeys(t)
-	port := program(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "program") })
-	base := startServer(t, newTestBackend(), withDomain(t, "ports.example.com"), keys.use)
-	link := request(t, base, "POST "+portURL(port)+"/links", `{}`, "Authorization: Bearer "+keys.alice)
+	b := newTestBackend()
+	port := program(t, b, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "program") })
+	server := startServer(t, b, withDomain(t, "ports.example.com"), keys.use)
+	link := request(t, server, "POST "+portURL(port)+"/links", `{}`, "Authorization: Bearer "+keys.alice)
 	require.Equal(t, 200, link.status, link.text)
 	u, err := url.Parse(link.body["url"].(string))
 	require.NoError(t, err)
-	resp, text := raw(t, base, "GET", "/", nil, "Host: "+u.Host, "Cookie: __Host-hostler_link="+u.Query().Get("hostler_link"))
+	resp, text := raw(t, server, "GET", "/", nil, "Host: "+u.Host, "Cookie: __Host-hostler_link="+u.Query().Get("hostler_link"))
 	require.Equal(t, 200, resp.StatusCode, text)
 	require.Equal(t, "program", text)
 }
@@ -60,10 +61,10 @@ func TestLinkWithKeys(t *testing.T) {
 // A link does not outlive what its maker's credential expires with.
 func TestLinkExpiresWithItsMaker(t *testing.T) {
 	keys := newRealKeys(t)
-	base := startServer(t, newTestBackend(), withDomain(t, "ports.example.com"), keys.use)
-	token := request(t, base, "POST /v1/tokens", `{"expires_in":"1m"}`, "Authorization: Bearer "+keys.alice)
+	server := startServer(t, newTestBackend(), withDomain(t, "ports.example.com"), keys.use)
+	token := request(t, server, "POST /v1/tokens", `{"expires_in":"1m"}`, "Authorization: Bearer "+keys.alice)
 	require.Equal(t, 201, token.status, token.text)
-	link := request(t, base, "POST "+portURL(80)+"/links", `{"expires_in":"24h"}`, "Authorization: Bearer "+token.body["token"].(string))
+	link := request(t, server, "POST "+portURL(80)+"/links", `{"expires_in":"24h"}`, "Authorization: Bearer "+token.body["token"].(string))
 	require.Equal(t, 200, link.status, link.text)
 	expires, err := time.Parse(time.RFC3339, link.body["expires_at"].(string))
 	require.NoError(t, err)

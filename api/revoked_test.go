@@ -5,11 +5,10 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/coder/websocket"
@@ -17,10 +16,12 @@ import (
 
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/api"
+	"github.com/hostler/hostler/api/apitest"
+	"github.com/hostler/hostler/internal/pipetest"
 )
 
-// revokedWithin is how soon a request ends whose credential was revoked.
-const revokedWithin = 20 * time.Second
+// revokedWithin is how soon a request ends whose credential was revoked, in a bubble.
+const revokedWithin = time.Second
 
 // longTimeouts gives a server longer times than a test takes: none of them is what ends a
 // request, or what keeps its client from the last message.
@@ -29,15 +30,14 @@ func longTimeouts(o *api.Options) {
 }
 
 // revocable starts a server whose requests can be revoked.
-func revocable(t *testing.T, change ...func(*api.Options)) (a *testAuth, url string) {
+func revocable(t *testing.T, b *apitest.Backend, change ...func(*api.Options)) (a *testAuth, server *pipetest.Server) {
 	t.Helper()
 	a = newTestAuth()
-	b := newTestBackend()
-	b.PutFile("/big", strings.Repeat("x", 32<<20))
+	b.PutFile("/big", strings.Repeat("x", 1<<20))
 	return a, startServer(t, b, append([]func(*api.Options){longTimeouts, func(o *api.Options) { o.Auth = a }}, change...)...)
 }
 
-// endsSoon requires that reading ends within a moment, and returns what was read.
+// endsSoon requires, in a bubble, that reading ends within a moment, and returns what was read.
 func endsSoon(t *testing.T, read func() (string, error)) string {
 	t.Helper()
 	begin := time.Now()
@@ -56,11 +56,11 @@ func readAll(r io.Reader) func() (string, error) {
 
 // A stream of events ends when its credential does, with a line that reports it.
 func TestRevokedStreamEnds(t *testing.T) {
-	for name, accept := range map[string]string{"lines": "Accept: application/x-ndjson", "server-sent": sse} {
-		t.Run(name, func(t *testing.T) {
-			a, url := revocable(t)
-			lines := openStream(t, url, "?after=1", accept, "X-API-Key: tenant")
-			other := openStream(t, url, "?after=1", "X-API-Key: viewer", accept)
+	synctest.Test(t, func(t *testing.T) {
+		for name, accept := range map[string]string{"lines": "Accept: application/x-ndjson", "server-sent": sse} {
+			a, server := revocable(t, newTestBackend())
+			lines := openStream(t, server, "?after=1", accept, "X-API-Key: tenant")
+			other := openStream(t, server, "?after=1", "X-API-Key: viewer", accept)
 			for !strings.Contains(nextLine(t, lines), `"seq":3`) {
 			}
 			for !strings.Contains(nextLine(t, other), `"seq":3`) {
@@ -75,59 +75,63 @@ func TestRevokedStreamEnds(t *testing.T) {
 			})
 			require.Contains(t, rest, `"type":"log.ended"`)
 			require.Contains(t, rest, "the credential was revoked")
-			require.Equal(t, 200, request(t, url, "GET /v1/events", "", "X-API-Key: viewer").status, "others continue")
-		})
-	}
+			require.Equal(t, 200, request(t, server, "GET /v1/events", "", "X-API-Key: viewer").status, "others continue", name)
+		}
+	})
 }
 
 // A client that does not read is cut off as well.
 func TestRevokedClientThatDoesNotRead(t *testing.T) {
-	a, base := revocable(t, func(o *api.Options) { o.LastWriteTimeout = time.Second })
-	conn, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
-	require.NoError(t, err)
-	defer conn.Close()
-	fmt.Fprintf(conn, "GET %s/big HTTP/1.1\r\nHost: localhost\r\nX-API-Key: tenant\r\n\r\n", filesURL)
-	r := bufio.NewReader(conn)
-	resp, err := http.ReadResponse(r, nil)
-	require.NoError(t, err)
-	require.Equal(t, 200, resp.StatusCode)
-	a.revoke("tenant")
-	require.Eventually(t, func() bool { return a.followed("tenant") == 0 }, revokedWithin, time.Millisecond)
-	require.NoError(t, conn.SetReadDeadline(time.Now().Add(revokedWithin)))
-	n, err := io.Copy(io.Discard, resp.Body)
-	require.Error(t, err)
-	require.Less(t, n, int64(32<<20))
+	synctest.Test(t, func(t *testing.T) {
+		a, server := revocable(t, newTestBackend(), func(o *api.Options) { o.LastWriteTimeout = time.Second })
+		conn := server.Dial()
+		fmt.Fprintf(conn, "GET %s/big HTTP/1.1\r\nHost: localhost\r\nX-API-Key: tenant\r\n\r\n", filesURL)
+		r := bufio.NewReader(conn)
+		resp, err := http.ReadResponse(r, nil)
+		require.NoError(t, err)
+		require.Equal(t, 200, resp.StatusCode)
+		a.revoke("tenant")
+		<-time.After(revokedWithin)
+		synctest.Wait()
+		require.Zero(t, a.followed("tenant"))
+		n, err := io.Copy(io.Discard, resp.Body)
+		require.Error(t, err)
+		require.Less(t, n, int64(1<<20))
+	})
 }
 
 // An upload whose client sends nothing more is refused.
 func TestRevokedUpload(t *testing.T) {
-	a, base := revocable(t)
-	conn, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
-	require.NoError(t, err)
-	defer conn.Close()
-	fmt.Fprintf(conn, "PUT %s/new HTTP/1.1\r\nHost: localhost\r\nX-API-Key: tenant\r\nContent-Length: 1000000\r\n\r\nbegin", filesURL)
-	require.Eventually(t, func() bool { return a.followed("tenant") == 1 }, revokedWithin, time.Millisecond)
-	a.revoke("tenant")
-	require.NoError(t, conn.SetReadDeadline(time.Now().Add(revokedWithin)))
-	text := endsSoon(t, readAll(conn))
-	require.Contains(t, text, "401 Unauthorized")
-	require.Contains(t, text, "the credential was revoked")
+	synctest.Test(t, func(t *testing.T) {
+		a, server := revocable(t, newTestBackend())
+		conn := server.Dial()
+		fmt.Fprintf(conn, "PUT %s/new HTTP/1.1\r\nHost: localhost\r\nX-API-Key: tenant\r\nContent-Length: 1000000\r\n\r\nbegin", filesURL)
+		synctest.Wait()
+		require.Equal(t, 1, a.followed("tenant"))
+		a.revoke("tenant")
+		text := endsSoon(t, readAll(conn))
+		require.Contains(t, text, "401 Unauthorized")
+		require.Contains(t, text, "the credential was revoked")
+	})
 }
 
 // Connections to ports are cut off, and so are those with another protocol.
 func TestRevokedPort(t *testing.T) {
-	a, base := revocable(t)
-	port := program(t, echoUpgraded)
-	for _, c := range []struct{ request, protocol string }{
-		{"GET " + portURL(port) + "/socket", "websocket"}, {"POST " + portURL(port), "tcp"},
-	} {
-		conn, r, resp := upgrade(t, base, c.request, "X-API-Key: tenant", "Connection: Upgrade", "Upgrade: "+c.protocol)
-		require.Equal(t, 101, resp.StatusCode, c.protocol)
-		a.revoke("tenant")
-		require.NoError(t, conn.SetReadDeadline(time.Now().Add(revokedWithin)))
-		require.NotContains(t, endsSoon(t, readAll(r)), "timeout", c.protocol)
-		require.Eventually(t, func() bool { return a.followed("tenant") == 0 }, revokedWithin, time.Millisecond, c.protocol)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		b := newTestBackend()
+		a, server := revocable(t, b)
+		port := program(t, b, echoUpgraded)
+		for _, c := range []struct{ request, protocol string }{
+			{"GET " + portURL(port) + "/socket", "websocket"}, {"POST " + portURL(port), "tcp"},
+		} {
+			_, r, resp := upgrade(t, server, c.request, "X-API-Key: tenant", "Connection: Upgrade", "Upgrade: "+c.protocol)
+			require.Equal(t, 101, resp.StatusCode, c.protocol)
+			a.revoke("tenant")
+			require.NotContains(t, endsSoon(t, readAll(r)), "timeout", c.protocol)
+			synctest.Wait()
+			require.Zero(t, a.followed("tenant"), c.protocol)
+		}
+	})
 }
 
 // The output of a command ends with a problem, and a WebSocket with a last message.
@@ -139,15 +143,13 @@ func TestRevokedOutput(t *testing.T) {
 	o := b.Options()
 	o.Access, o.Auth = s.Access(nil), a
 	longTimeouts(&o)
-	server := httptest.NewServer(api.New(o))
-	t.Cleanup(server.Close)
-	s.url = server.URL
+	s.server = pipetest.NewServer(t, api.New(o))
 	path := "/v1/claims/" + s.claim.ID + "/exec/" + id
 
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path+"/output", nil)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.server.URL+path+"/output", nil)
 	require.NoError(t, err)
 	r.Header.Set("X-API-Key", "operator")
-	resp, err := http.DefaultClient.Do(r)
+	resp, err := s.server.Client().Do(r)
 	require.NoError(t, err)
 	defer resp.Body.Close()
 	lines := bufio.NewScanner(resp.Body)
@@ -184,13 +186,13 @@ func TestRedaction(t *testing.T) {
 		e.Tenant, e.Workload, e.Claim = "alice", "web", "claim-alice"
 		b.Append(e)
 	}
-	url := startServer(t, b, func(o *api.Options) { o.Auth = a })
+	server := startServer(t, b, func(o *api.Options) { o.Auth = a })
 	for _, c := range []struct {
 		key             string
 		output, address bool
 	}{{"tenant", true, false}, {"author", true, false}, {"viewer", false, true}, {"operator", true, true}} {
 		for _, route := range []string{"GET /v1/hook-runs?output=true", "GET /v1/hook-runs/run-1", "GET /v1/events?tenant=alice"} {
-			text := request(t, url, route, "", "X-API-Key: "+c.key).text
+			text := request(t, server, route, "", "X-API-Key: "+c.key).text
 			require.Equal(t, c.output, strings.Contains(text, output), "%s %s", c.key, route)
 			if strings.Contains(route, "runs") {
 				require.Equal(t, c.output, strings.Contains(text, "boom"), "%s %s", c.key, route)
@@ -201,5 +203,5 @@ func TestRedaction(t *testing.T) {
 		}
 	}
 	a.principals["tenant"].Actor = "key:operator" // the actor sees its own
-	require.Contains(t, request(t, url, "GET /v1/events", "", "X-API-Key: tenant").text, address)
+	require.Contains(t, request(t, server, "GET /v1/events", "", "X-API-Key: tenant").text, address)
 }

@@ -12,21 +12,22 @@ import (
 
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/internal/pipetest"
 )
 
 // The server's responses match its own document, those of errors by their statuses
 // too: a client that is generated from the document can read them.
 func TestResponsesMatchDocument(t *testing.T) {
 	b := newTestBackend()
-	base := startServer(t, b)
-	text := request(t, base, "GET /openapi.json", "").text
+	server := startServer(t, b)
+	text := request(t, server, "GET /openapi.json", "").text
 	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 	require.NoError(t, err)
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft2020)
 	require.NoError(t, compiler.AddResource("mem:///openapi.json", doc))
 
-	check := checker(t, base, compiler)
+	check := checker(t, server, compiler)
 	for _, get := range []string{
 		"/v1/workloads", "/v1/workloads/{id=web}", "/v1/workloads/{id=web}/snapshots?tenant=alice", "/v1/pools", "/v1/pools/{workload}",
 		"/v1/containers?state=claimed,destroyed", "/v1/containers/{id=box-1}", "/v1/claims?state=released", "/v1/claims/{id=claim-bob}",
@@ -76,7 +77,7 @@ func TestResponsesMatchDocument(t *testing.T) {
 
 // checker makes a request and validates the response against its schema. {id=x}
 // in a path is the parameter id with the value x.
-func checker(t *testing.T, base string, compiler *jsonschema.Compiler) func(path, method, body string, headers ...string) {
+func checker(t *testing.T, server *pipetest.Server, compiler *jsonschema.Compiler) func(path, method, body string, headers ...string) {
 	return func(path, method, body string, headers ...string) {
 		t.Helper()
 		template, query := path, ""
@@ -93,7 +94,7 @@ func checker(t *testing.T, base string, compiler *jsonschema.Compiler) func(path
 			template = strings.Replace(template, path[begin:end+1], "{id}", 1)
 			path = path[:begin] + value + path[end+1:]
 		}
-		a := request(t, base, method+" "+path+"?"+query, body, headers...)
+		a := request(t, server, method+" "+path+"?"+query, body, headers...)
 		status := strconv.Itoa(a.status)
 		contentType := "application~1json"
 		if a.status >= 400 {

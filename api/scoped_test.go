@@ -166,9 +166,7 @@ func addRecycled(tb testing.TB, db *store.DB, mark string) {
 
 // send sends a request, of any form.
 func send(h http.Handler, key, method, path, query, body string) *httptest.ResponseRecorder {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	r := httptest.NewRequestWithContext(ctx, method, "http://localhost/", strings.NewReader(body))
+	r := httptest.NewRequestWithContext(context.Background(), method, "http://localhost/", strings.NewReader(body))
 	r.URL = &url.URL{Scheme: "http", Host: "localhost", Path: path, RawQuery: query}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("X-API-Key", key)

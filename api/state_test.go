@@ -46,10 +46,10 @@ func TestStateErrors(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.call+" "+test.code+" "+test.reason, func(t *testing.T) {
 			b := newTestBackend()
-			url := startServer(t, b)
+			server := startServer(t, b)
 			b.Fail(test.call, test.err)
 			body := map[string]string{"claim": `{"workload":"web","tenant":"dora"}`, "restore": `{"tenant":"alice"}`}[test.call]
-			a := request(t, url, test.route, body)
+			a := request(t, server, test.route, body)
 			require.Equal(t, test.status, a.status, a.text)
 			require.Equal(t, test.code, a.body["code"], a.text)
 			retry, _ := strconv.ParseFloat(a.header.Get("Retry-After"), 64)

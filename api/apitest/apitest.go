@@ -51,9 +51,10 @@ type Backend struct {
 	Report     doctor.Report
 	Keys       []credential.Key
 	Bindings   []credential.Binding
-	Values     map[string]map[string]memory.Value // of memory, by claim and level, and key
-	Files      map[string]File                    // of every container, by path
-	Requests   []any                              // requests of claims and releases, and FileUsed, in order
+	Values     map[string]map[string]memory.Value                      // of memory, by claim and level, and key
+	Files      map[string]File                                         // of every container, by path
+	Programs   map[int]func(context.Context) (runtime.PortConn, error) // what listens in containers, by port
+	Requests   []any                                                   // requests of claims and releases, and FileUsed, in order
 	changed    chan struct{}
 	versions   int64 // of the last value of memory
 }
@@ -62,7 +63,7 @@ type Backend struct {
 func New() *Backend {
 	return &Backend{
 		Errors: map[string]error{}, Records: map[string]pool.Record{}, Pools: map[string]pool.Status{},
-		Values: map[string]map[string]memory.Value{}, Files: map[string]File{},
+		Values: map[string]map[string]memory.Value{}, Files: map[string]File{}, Programs: map[int]func(context.Context) (runtime.PortConn, error){},
 		changed: make(chan struct{}),
 		Report: doctor.Report{
 			OK: true, Findings: []doctor.Finding{}, Engine: doctor.EngineInfo{Reachable: true, Containers: 2, Duration: 1.5},

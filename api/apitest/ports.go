@@ -12,11 +12,11 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// Ports returns what connects to ports: of every container, those of this machine.
-// The gates may be nil.
+// Ports returns what connects to ports: of every container, the backend's programs,
+// and the ports of this machine. The gates may be nil.
 func (b *Backend) Ports(gates access.Gates, uses access.Uses) *access.Service {
 	return access.New(access.Options{
-		Claims: fileClaims{b}, Workloads: noWorkloads{}, Runtime: machine{}, Gates: gates, Uses: uses,
+		Claims: fileClaims{b}, Workloads: noWorkloads{}, Runtime: machine{b: b}, Gates: gates, Uses: uses,
 		Log: slog.New(slog.DiscardHandler),
 	})
 }
@@ -39,10 +39,20 @@ func RefusedPort(tb testing.TB) int {
 	return conn.LocalAddr().(*net.TCPAddr).Port
 }
 
-// machine is a runtime whose containers have the ports of this machine.
-type machine struct{ access.Runtime }
+// machine is a runtime whose containers have the ports of the backend and of this
+// machine.
+type machine struct {
+	access.Runtime
+	b *Backend
+}
 
-func (machine) DialPort(ctx context.Context, _ string, port int, _ int64) (runtime.PortConn, error) {
+func (m machine) DialPort(ctx context.Context, _ string, port int, _ int64) (runtime.PortConn, error) {
+	m.b.mu.Lock()
+	program := m.b.Programs[port]
+	m.b.mu.Unlock()
+	if program != nil {
+		return program(ctx)
+	}
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", (&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port}).String())
 	if errors.Is(err, syscall.ECONNREFUSED) {

@@ -86,6 +86,7 @@ var layers = []layer{
 	{"internal/testenv", nil},
 	{"internal/mutants", nil},
 	{"internal/suite", []string{"internal/testenv"}},
+	{"internal/pipetest", nil},
 	{"internal/oidctest", nil},
 	{"membership/membershiptest", []string{"membership"}},
 	{"internal/servertest", []string{"internal/testenv"}},
