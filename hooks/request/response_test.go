@@ -108,10 +108,8 @@ func TestBadReceivers(t *testing.T) {
 				x := newExecutor(t, Options{})
 				a := attemptOf(hooks.Request{URL: template(t, peer(t, map[bool]context.Context{false: t.Context(), true: ended}[test.closes], test.answer)), KeepResponse: keep})
 				a.Timeout = 3 * time.Second
-				started := time.Now()
 				res := x.Execute(t.Context(), a)
 				require.Equal(t, map[bool]hooks.RunState{false: test.state, true: test.stateWhole}[keep], res.State, "%v", res.Err)
-				require.Less(t, time.Since(started), 2*a.Timeout)
 				require.LessOrEqual(t, len(res.Detail.Response), maxKept)
 				if res.State != hooks.Succeeded {
 					require.Error(t, res.Err)

@@ -7,13 +7,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/hooks/runner"
 	"github.com/hostler/hostler/hooks/variables"
+	"github.com/hostler/hostler/internal/testenv"
 )
 
 // A secret is what the operator provides under the declared name, and its errors
@@ -137,12 +137,8 @@ func TestSecretIsFile(t *testing.T) {
 		a.Secrets = map[string]hooks.Secret{"A": {File: name}}
 		results := make(chan runner.Result, 1)
 		go func() { results <- x.Execute(t.Context(), a) }()
-		select {
-		case res := <-results:
-			require.ErrorContains(t, res.Err, "a device or a pipe", name)
-		case <-time.After(time.Minute):
-			t.Fatalf("%s: the attempt is blocked", name)
-		}
+		res := testenv.Await(t, results, "the attempt with "+name)
+		require.ErrorContains(t, res.Err, "a device or a pipe", name)
 	}
 }
 
