@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -31,15 +30,7 @@ func TestPipeInPlaceOfAFile(t *testing.T) {
 			defer close(done)
 			s.tls.Reload()
 		}()
-		select {
-		case <-done:
-		case <-time.After(time.Minute):
-			w, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
-			require.NoError(t, err)
-			require.NoError(t, w.Close())
-			<-done
-			require.FailNow(t, "the read of "+name+" is blocked")
-		}
+		testenv.Await(t, done, "the read of "+name)
 		require.Len(t, s.tls.Problems(), 1)
 		text, _, err := s.get(s.newClient(true), "/")
 		require.NoError(t, err)

@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hostler/hostler/auth"
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/transport"
 )
 
@@ -108,7 +109,7 @@ func (s *tlsServer) newClient(http2 bool, certs ...tls.Certificate) *http.Client
 		TLSClientConfig: &tls.Config{RootCAs: s.ca.pool(), Certificates: certs}, ForceAttemptHTTP2: http2,
 	}
 	s.t.Cleanup(rt.CloseIdleConnections)
-	return &http.Client{Transport: rt, Timeout: time.Minute}
+	return &http.Client{Transport: rt}
 }
 
 // get returns the answer to a request.
@@ -208,10 +209,10 @@ func TestRunFollowsTheFiles(t *testing.T) {
 	var g errgroup.Group
 	g.Go(func() error { return s.tls.Run(ctx) })
 	want := s.write()
-	require.Eventually(t, func() bool {
+	testenv.AwaitTrue(t, "the new certificate", func() bool {
 		_, res, err := s.get(s.newClient(false), "/")
 		return err == nil && strings.Contains(string(want), encoded(res.TLS.PeerCertificates[0]))
-	}, time.Minute, 20*time.Millisecond)
+	})
 	cancel()
 	require.NoError(t, g.Wait())
 }
