@@ -181,11 +181,9 @@ func TestBadIssuers(t *testing.T) {
 			t.Parallel()
 			i := oidctest.New(t)
 			i.ServeKeys = serve
-			began := time.Now()
 			_, err := newVerifier(t, i).Verify(t.Context(), i.Sign(i.Valid(audience, "alice")))
 			require.ErrorIs(t, err, auth.ErrUnavailable)
 			require.Zero(t, elsewhere.Requests("/keys"))
-			require.Less(t, time.Since(began), fetchTimeout+20*time.Second)
 		})
 	}
 }
