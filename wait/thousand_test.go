@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/uuid"
@@ -16,6 +17,7 @@ import (
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/internal/dispatch"
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/store"
 	"github.com/hostler/hostler/store/dbtest"
@@ -82,11 +84,11 @@ func startThousand(t *testing.T, s replica) {
 // second of the deadlines: the log has the figures.
 func requireThousandEnds(t *testing.T, db *store.DB) {
 	t.Helper()
-	require.Eventually(t, func() bool {
+	testenv.AwaitTrue(t, "the ends of all waits", func() bool {
 		open, err := db.OpenWaits(t.Context())
 		require.NoError(t, err)
 		return len(open) == 0
-	}, 10*time.Minute, 200*time.Millisecond)
+	})
 	all, err := db.Waits(t.Context(), wait.Filter{States: []wait.State{wait.TimedOut}})
 	require.NoError(t, err)
 	require.Len(t, all, 1000)
@@ -118,12 +120,16 @@ func TestServerIsLost(t *testing.T) {
 // ends them.
 func TestRestart(t *testing.T) {
 	t.Parallel()
-	path := dbtest.Path(t)
-	first := startServer(t, path)
-	startThousand(t, first)
-	first.stop()
-	require.NoError(t, first.db.Close())
-	requireThousandEnds(t, startServer(t, path).db)
+	synctest.Test(t, func(t *testing.T) {
+		path := dbtest.Path(t)
+		first := startServer(t, path)
+		startThousand(t, first)
+		first.stop()
+		require.NoError(t, first.db.Close())
+		next := startServer(t, path)
+		sleep(15 * time.Second)
+		requireThousandEnds(t, next.db)
+	})
 }
 
 // activeClaim adds a claim that has a container and is active.
