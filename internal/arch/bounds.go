@@ -156,6 +156,9 @@ func (w walker) inspect(n ast.Node) bool {
 				w.visit(imported, n.Name)
 			}
 		}
+	case *ast.KeyValueExpr: // a row of a table that the bubbles of the test run
+		_, isFunction := n.Value.(*ast.FuncLit)
+		return !isFunction || !contains(w.f.decl, isBubble)
 	case *ast.AssignStmt:
 		for i, right := range n.Rhs {
 			if left, ok := n.Lhs[i].(*ast.Ident); ok && contains(right, w.isElapsed) {

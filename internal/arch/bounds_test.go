@@ -77,7 +77,8 @@ func TestFindBounds(t *testing.T) {
 			"func run(t *testing.T, f func()) { synctest.Test(t, func(t *testing.T) { f() }) }"}, 0},
 		"type of a bubble": {map[string]string{"a/a_test.go": test("synctest.Test(t, func() { x{}.f() })\n\ty{}.f()") +
 			"func (x) f() { " + sleep + " }\n\nfunc (y) f() {}"}, 0},
-		"benchmark": {map[string]string{"a/a_test.go": "package x\n\nfunc BenchmarkX(b *testing.B) { " + sleep + " }"}, 0},
+		"row of bubbles": {map[string]string{"a/a_test.go": test("for _, f := range map[string]func(){\"x\": func() { " + sleep + " }} {\n\t\tsynctest.Test(t, f)\n\t}")}, 0},
+		"benchmark":      {map[string]string{"a/a_test.go": "package x\n\nfunc BenchmarkX(b *testing.B) { " + sleep + " }"}, 0},
 		"support": {map[string]string{
 			"a/a_test.go":     "package x\n\nimport \"" + module + "/a/atest\"\n\n" + test("atest.Run(t)")[len("package x"):],
 			"a/atest/test.go": "package atest\n\nfunc Run() { run() }\n\nfunc run() { " + sleep + " }\n\nfunc Other() { " + sleep + " }",
