@@ -63,6 +63,7 @@ func TestWaitForPeer(t *testing.T) {
 					})
 				}
 				<-time.After(time.Hour)
+				synctest.Wait()
 				require.Equal(t, 3, db.reads)
 				tt.end(s, db)
 				g.Wait()

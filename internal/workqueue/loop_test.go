@@ -17,6 +17,13 @@ type looks struct {
 	at []int
 }
 
+// after returns when the loop has looked, d later.
+func (l *looks) after(d time.Duration) []int {
+	<-time.After(d)
+	synctest.Wait()
+	return l.at
+}
+
 // startLoop runs a loop until the test ends.
 func startLoop(t *testing.T, look Look) *looks {
 	l, began := &looks{}, time.Now()
@@ -45,14 +52,12 @@ func TestLoopLooksWhenSomethingIsDue(t *testing.T) {
 			}
 			return time.Time{}, nil
 		})
-		<-time.After(100 * time.Second)
-		require.Equal(t, []int{0}, l.at)
+		require.Equal(t, []int{0}, l.after(100 * time.Second))
 		l.WakeAfter(3000 * time.Second) // there is an earlier time
 		l.WakeAfter(200 * time.Second)
 		l.WakeAfter(400 * time.Second)
 		l.WakeAt(time.Time{})
-		<-time.After(10 * time.Hour)
-		require.Equal(t, []int{0, 300, 1000}, l.at, "what is later than a look is found by the look")
+		require.Equal(t, []int{0, 300, 1000}, l.after(10 * time.Hour), "what is later than a look is found by the look")
 		l.Wake()
 		synctest.Wait()
 		require.Equal(t, []int{0, 300, 1000, 36100}, l.at)
@@ -68,8 +73,7 @@ func TestLoopIsWokenWhileItLooks(t *testing.T) {
 		l.WakeAfter(5 * time.Second)
 		l.Wake()
 		close(release)
-		<-time.After(time.Minute)
-		require.Equal(t, []int{0, 1}, l.at)
+		require.Equal(t, []int{0, 1}, l.after(time.Minute))
 	})
 }
 
@@ -91,9 +95,7 @@ func TestLoopRetriesWithBackoff(t *testing.T) {
 			<-time.After(100 * time.Millisecond)
 			l.Wake()
 		}
-		<-time.After(time.Minute)
-		require.Equal(t, []int{0, 1, 3, 7, 15}, l.at, "1, 2, 4 and 8 s later")
-		<-time.After(time.Hour)
-		require.Equal(t, []int{0, 1, 3, 7, 15, 3615}, l.at)
+		require.Equal(t, []int{0, 1, 3, 7, 15}, l.after(time.Minute), "1, 2, 4 and 8 s later")
+		require.Equal(t, []int{0, 1, 3, 7, 15, 3615}, l.after(time.Hour))
 	})
 }
