@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +16,7 @@ import (
 // looks has when a loop has looked, in seconds since its start.
 type looks struct {
 	*Loop
+	mu sync.Mutex // guards at
 	at []int
 }
 
@@ -21,14 +24,18 @@ type looks struct {
 func (l *looks) after(d time.Duration) []int {
 	<-time.After(d)
 	synctest.Wait()
-	return l.at
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.at)
 }
 
 // startLoop runs a loop until the test ends.
 func startLoop(t *testing.T, look Look) *looks {
 	l, began := &looks{}, time.Now()
 	l.Loop = NewLoop("looking", func(ctx context.Context) (time.Time, error) {
+		l.mu.Lock()
 		l.at = append(l.at, int(time.Since(began).Seconds()))
+		l.mu.Unlock()
 		return look(ctx)
 	}, second, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -52,15 +59,14 @@ func TestLoopLooksWhenSomethingIsDue(t *testing.T) {
 			}
 			return time.Time{}, nil
 		})
-		require.Equal(t, []int{0}, l.after(100 * time.Second))
+		require.Equal(t, []int{0}, l.after(100*time.Second))
 		l.WakeAfter(3000 * time.Second) // there is an earlier time
 		l.WakeAfter(200 * time.Second)
 		l.WakeAfter(400 * time.Second)
 		l.WakeAt(time.Time{})
-		require.Equal(t, []int{0, 300, 1000}, l.after(10 * time.Hour), "what is later than a look is found by the look")
+		require.Equal(t, []int{0, 300, 1000}, l.after(10*time.Hour), "what is later than a look is found by the look")
 		l.Wake()
-		synctest.Wait()
-		require.Equal(t, []int{0, 300, 1000, 36100}, l.at)
+		require.Equal(t, []int{0, 300, 1000, 36100}, l.after(0))
 	})
 }
 
