@@ -3,6 +3,7 @@ package delivery_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -71,12 +72,19 @@ func TestNoHooksCostNothing(t *testing.T) {
 // A server makes at most 64 attempts at once, those of other hooks first.
 func TestAttemptsAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
-		var now, most atomic.Int64
+		var mu sync.Mutex // guards now and most
+		var now, most int
+		add := func(n int) {
+			mu.Lock()
+			defer mu.Unlock()
+			now += n
+			most = max(most, now)
+		}
 		unblock := make(chan struct{})
 		r.executor.end(func(context.Context, runner.Attempt) runner.Result {
-			most.Store(max(most.Load(), now.Add(1)))
+			add(1)
 			<-unblock
-			now.Add(-1)
+			add(-1)
 			return runner.Result{State: hooks.Succeeded}
 		})
 		var all []hooks.EventHook
@@ -86,11 +94,13 @@ func TestAttemptsAtOnce(t *testing.T) {
 		r.start()
 		r.apply(all...)
 		r.record(activity.PoolWarning, "a", "b", "c")
-		require.EqualValues(t, 64, now.Load())
+		mu.Lock()
+		require.Equal(t, 64, now)
+		mu.Unlock()
 		close(unblock)
 		<-time.After(time.Minute)
 		synctest.Wait()
-		require.EqualValues(t, 64, most.Load())
+		require.Equal(t, 64, most)
 		for _, d := range r.deliveries() {
 			require.Contains(t, d, " succeeded")
 		}
