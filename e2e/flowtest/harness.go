@@ -55,15 +55,12 @@ type Harness struct {
 	stopDispatcher func()
 }
 
-// New returns a harness on an empty database and starts its loops, which have
-// found nothing to do when it returns. It is closed when the test ends.
+// New returns a harness on an empty database and starts its loops. It is closed
+// when the test ends.
 func New(t testing.TB) *Harness {
 	t.Helper()
 	h := NewStopped(t)
 	h.Start()
-	if _, isBenchmark := t.(*testing.B); !isBenchmark {
-		synctest.Wait()
-	}
 	return h
 }
 
