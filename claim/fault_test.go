@@ -47,6 +47,7 @@ func newHookedService(h *flowtest.Harness, before func(claim.Transition) error) 
 
 // newService returns a service on store, with the harness's other parts.
 func newService(h *flowtest.Harness, store claim.Store) *claim.Service {
+	synctest.Wait() // the harness's own service has swept
 	return claim.NewService(store, h.Pools, h.RT, flowtest.HookRunner(h.RT, h.DB, nil), nil, slog.New(slog.DiscardHandler))
 }
 

@@ -115,6 +115,7 @@ func TestServedClaimMakesNoRoom(t *testing.T) {
 		h := flowtest.New(t)
 		h.Apply(poolYAML(0, 2))
 		h.Release(h.Claim("w", "ada"))
+		synctest.Wait() // the harness's own service has swept
 		claims := claim.NewService(wakingStore{h.DB, h}, h.Pools, h.RT, flowtest.HookRunner(h.RT, h.DB, nil), nil, slog.New(slog.DiscardHandler))
 		_, _, err := claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "cyd", Wait: time.Minute})
 		require.NoError(t, err)

@@ -238,6 +238,7 @@ func TestJoinersOfReleaseSurviveCanceledCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
 		h.Apply(hookedWorkload)
+		synctest.Wait() // the harness's own service has swept
 		pending, err := h.DB.Reserve(t.Context(), claim.Reservation{Claim: "c", Workload: "w", Tenant: "ada", EnqueueOnly: true})
 		require.ErrorIs(t, err, claim.ErrNoIdleContainer)
 		log, hookRunner := slog.New(slog.DiscardHandler), flowtest.HookRunner(h.RT, h.DB, nil)

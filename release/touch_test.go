@@ -39,6 +39,7 @@ func TestTouchRememberedWhenStoreFull(t *testing.T) {
 		var full atomic.Bool
 		db := readOnlyStore{h.DB, &full}
 		log, runner := slog.New(slog.DiscardHandler), flowtest.HookRunner(h.RT, h.DB, nil)
+		synctest.Wait() // the harness's own service has swept
 		claims := claim.NewService(db, h.Pools, h.RT, runner, nil, log)
 		h.Releases = release.NewService(db, claims, h.Pools, h.RT, runner, log)
 		runSchedule(t, h, schedule.New(db, claims, h.Pools, h.RT, h.Releases, log))
