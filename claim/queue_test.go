@@ -336,6 +336,7 @@ func TestWaitingClaimDoesNotBlockOwnContainers(t *testing.T) {
 			return nil
 		})
 		<-time.After(30 * time.Second)
+		synctest.Wait()
 		require.Equal(t, 1, h.Pools.Queue.Waiting("w"))
 		c, _, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
 		require.NoError(t, err)

@@ -81,6 +81,7 @@ func TestStoreOutage(t *testing.T) {
 		require.Less(t, after, before+10, "%s", stacks)
 		calls := db.calls.Load()
 		<-time.After(time.Minute)
+		synctest.Wait()
 		require.LessOrEqual(t, db.calls.Load()-calls, int64(61))
 		require.Empty(t, h.Events(activity.ClaimFailed))
 

@@ -139,6 +139,7 @@ func TestSessionsAreThoseOnRecord(t *testing.T) {
 		require.NoError(t, k.EventHandlers().Resync(t.Context()))
 		require.Less(t, len(s.all()), 10, "not all at once")
 		<-time.After(100 * startInterval)
+		synctest.Wait()
 		require.Len(t, s.all(), 100)
 		require.NotContains(t, s.all(), "k0")
 		store.err = errors.New("the database is down")
@@ -158,6 +159,7 @@ func TestClaimThatHasEnded(t *testing.T) {
 		store.adopted = []claim.Held{{Claim: "c2", Container: "k2", Fence: 5}, {Claim: "c3", Container: "k3", Fence: 5}}
 		require.NoError(t, k.Adopt(t.Context(), "r1"))
 		<-time.After(time.Second)
+		synctest.Wait()
 		require.Equal(t, map[string]int64{"k3": 5}, s.all())
 		for i := range 10 * maxEnded {
 			end(activity.Event{Claim: fmt.Sprint("old", i)})
@@ -175,18 +177,21 @@ func TestLostSessionIsOpenedAgain(t *testing.T) {
 			<-time.After(2 * stableAfter)
 			close(s.lose["k1"])
 			<-time.After(2 * reopens.Min)
+			synctest.Wait()
 			require.Contains(t, s.all(), "k1")
 		}
 		before := s.attempts("k1")
 		s.errs["k1"] = runtime.ErrUnresponsive
 		close(s.lose["k1"])
 		<-time.After(time.Hour)
+		synctest.Wait()
 		require.Less(t, s.attempts("k1")-before, 120)
 		require.Greater(t, s.attempts("k1")-before, 30)
 		s.mu.Lock()
 		s.errs["k1"] = nil
 		s.mu.Unlock()
 		<-time.After(2 * reopens.Max)
+		synctest.Wait()
 		require.Contains(t, s.all(), "k1")
 	})
 }
@@ -216,6 +221,7 @@ func TestContainerWithoutRequests(t *testing.T) {
 			s.errs["k1"] = err
 			k.Activated(claim.Claim{ID: "c1", Container: "k1", ContainerFence: 5})
 			<-time.After(time.Hour)
+			synctest.Wait()
 			require.Equal(t, 1, s.attempts("k1"))
 		})
 	}
@@ -234,12 +240,14 @@ func TestAdoption(t *testing.T) {
 		store.err, store.adopted = nil, []claim.Held{{Claim: "c1", Container: "k1", Fence: 3}}
 		store.mu.Unlock()
 		<-time.After(adoptInterval + time.Second)
+		synctest.Wait()
 		require.Equal(t, map[string]int64{"k1": 3}, s.all())
 		cancel()
 		require.NoError(t, <-ended)
 		store.adopted = []claim.Held{{Claim: "c2", Container: "k2", Fence: 3}}
 		require.NoError(t, k.Adopt(t.Context(), "r1"))
 		<-time.After(time.Second)
+		synctest.Wait()
 		require.Len(t, s.all(), 2)
 		require.Equal(t, "r1", store.asked[len(store.asked)-1])
 	})

@@ -43,9 +43,11 @@ func TestHangingChecksDoNotDelayOthers(t *testing.T) {
 			return context.Cause(ctx)
 		})
 		<-time.After(time.Minute)
+		synctest.Wait()
 		require.Equal(t, int64(16), hanging.Load())
 		before := checked.Load()
 		<-time.After(time.Minute)
+		synctest.Wait()
 		require.InDelta(t, 12, checked.Load()-before, 2, "two containers, every ten seconds")
 	})
 }
@@ -157,8 +159,10 @@ func TestDrainOfLargePoolDelaysNoOther(t *testing.T) {
 		h.Apply(poolYAML(1, 1))
 		f.Wake("w")
 		<-time.After(time.Second)
+		synctest.Wait()
 		require.Equal(t, 1, created(h))
 		<-time.After(10 * time.Second)
+		synctest.Wait()
 		require.Equal(t, size, h.Count("big", pool.Destroying))
 	})
 }
@@ -175,6 +179,7 @@ func TestExpiryOfLargePool(t *testing.T) {
 		_, err := h.Pools.Scale(t.Context(), "w", pool.Scale{MinIdle: &zero})
 		require.NoError(t, err)
 		<-time.After(time.Second)
+		synctest.Wait()
 		require.Zero(t, h.Count("w", pool.Idle))
 	})
 }

@@ -65,6 +65,7 @@ func TestForcedContainerDoesNotReturn(t *testing.T) {
 			require.NotEqual(t, id, h.Claim("w", tenant).Container)
 		}
 		<-time.After(10 * time.Minute)
+		synctest.Wait()
 		require.Equal(t, pool.Destroyed, containerOf(h, id).State, "%+v", containerOf(h, id))
 		require.Equal(t, "first succeeded, notify succeeded", states(h, hooks.PreDestroy))
 	})

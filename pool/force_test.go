@@ -143,6 +143,7 @@ func TestDestructionIsCutShort(t *testing.T) {
 					h.Release(c)
 				}
 				<-time.After(time.Minute)
+				synctest.Wait()
 				require.Equal(t, "first running", states(h, hooks.PreDestroy))
 				begin := time.Now()
 				require.NoError(t, h.Pools.DestroyContainerNow(t.Context(), c.Container, true))
@@ -313,6 +314,7 @@ func TestReleaseDuringForcedDestruction(t *testing.T) {
 		c := h.Claim("w", "ada")
 		require.NoError(t, h.Pools.DestroyContainer(t.Context(), c.Container, true))
 		<-time.After(time.Second)
+		synctest.Wait()
 		require.Equal(t, "first running", states(h, hooks.PreDestroy))
 		released := h.Release(c)
 		require.Contains(t, strings.Join(released.Warnings, "\n"), "an operator destroyed it while it was claimed")
@@ -334,6 +336,7 @@ func TestForceNowOfUnresponsiveContainer(t *testing.T) {
 		}
 		require.NoError(t, h.Pools.DestroyContainer(t.Context(), c.Container, true))
 		<-time.After(time.Minute)
+		synctest.Wait()
 		require.Equal(t, pool.ForcedAfterHooks, containerOf(h, c.Container).Forced)
 		require.NoError(t, h.Pools.DestroyContainerNow(t.Context(), c.Container, true))
 		for containerOf(h, c.Container).Forced != pool.ForcedDone {

@@ -67,6 +67,7 @@ func TestStuckOrphanDoesNotBlockWatch(t *testing.T) {
 		<-time.After(time.Minute)
 		h.RT.ForgetCalls()
 		<-time.After(10 * time.Minute)
+		synctest.Wait()
 		require.Contains(t, h.RT.Calls(), "destroy unknown", "it is retried")
 		require.NotContains(t, strings.Join(h.RT.Calls(), " "), "watch")
 	})
@@ -80,8 +81,10 @@ func TestOrphanGraceRestarts(t *testing.T) {
 		require.NoError(t, h.RT.Create(t.Context(), orphanSpec("unknown")))
 		h.Restart()
 		<-time.After(time.Second)
+		synctest.Wait()
 		require.NoError(t, h.RT.Destroy(t.Context(), "unknown"))
 		<-time.After(30 * time.Second) // reconciled again
+		synctest.Wait()
 		require.NoError(t, h.RT.Create(t.Context(), orphanSpec("unknown")))
 		<-time.After(30 * time.Second)
 		_, err := h.RT.Status(t.Context(), "unknown")
@@ -131,6 +134,7 @@ func TestDestroyDuringReconcile(t *testing.T) {
 			return nil
 		})
 		<-time.After(time.Minute)
+		synctest.Wait()
 		require.False(t, first)
 		require.Len(t, h.Events(activity.ContainerDestroying), 1)
 		require.Len(t, h.Events(activity.ContainerDestroyed), 1)
@@ -153,6 +157,7 @@ func TestHungRemovalOfOrphan(t *testing.T) {
 			return context.Cause(ctx)
 		})
 		<-time.After(2 * time.Minute) // its removal hangs
+		synctest.Wait()
 		require.Equal(t, int64(1), attempts.Load())
 		idle, err := h.Pools.Containers(t.Context(), pool.ContainerFilter{Workload: "w"})
 		require.NoError(t, err)
@@ -185,6 +190,7 @@ func TestOrphanWithLateRecordIsKept(t *testing.T) {
 		require.NoError(t, h.RT.Start(t.Context(), "late", pool.FirstFence))
 		restore := h.RT.Break("destroy", runtime.ErrUnavailable)
 		<-time.After(2 * time.Minute)
+		synctest.Wait()
 		require.NotEmpty(t, h.Events(activity.ContainerDestroying))
 		require.NoError(t, h.DB.AddContainer(t.Context(), pool.Container{ID: "late", Workload: "w", Revision: applied.Record.Revision}, 2))
 		_, err := h.DB.UpdateContainer(t.Context(), pool.Ready("late", func(c *pool.Container) { c.Health = pool.Healthy }))

@@ -261,6 +261,7 @@ func TestRolloverToABrokenSpec(t *testing.T) {
 		h.AwaitIdle("w", 2)
 		h.Apply(basicYAML + "hooks: { post_create: [{ command: [box, exit, '1'] }] }\n")
 		<-time.After(5 * time.Minute)
+		synctest.Wait()
 		require.Equal(t, 2, h.Count("w", pool.Idle))
 		c := h.Claim("w", "ada")
 		require.Equal(t, claim.Active, c.State)
@@ -348,8 +349,10 @@ func TestIdleTimeout(t *testing.T) {
 		h.Release(c)
 		h.AwaitIdle("w", 3)
 		<-time.After(9 * time.Minute)
+		synctest.Wait()
 		require.Equal(t, 3, h.Count("w", pool.Idle))
 		<-time.After(2 * time.Minute)
+		synctest.Wait()
 		require.Equal(t, 2, h.Count("w", pool.Idle))
 	})
 }

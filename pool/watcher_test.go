@@ -81,6 +81,7 @@ func TestReconcileReadsStatusOfExited(t *testing.T) {
 		_, release := h.RT.Block("status " + idle[0].ID)
 		h.RT.SetDown(false)
 		<-time.After(10 * time.Second)
+		synctest.Wait()
 		require.NoError(t, h.RT.Start(t.Context(), idle[0].ID, 1))
 		release()
 		<-time.After(time.Second)

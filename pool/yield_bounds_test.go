@@ -309,6 +309,7 @@ func TestRoomIsMadeAfterYielding(t *testing.T) {
 		stopNoise := addNoise(h)
 		h.Claim("w", "bob")
 		<-time.After(300 * time.Millisecond)
+		synctest.Wait()
 		require.Equal(t, claim.Affinity, h.Claim("w", "ada").Source, "her container exists until the pool has yielded")
 		stopNoise()
 	})

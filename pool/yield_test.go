@@ -42,12 +42,15 @@ func TestFillYieldsToClaims(t *testing.T) {
 			})
 		}
 		<-time.After(time.Second)
+		synctest.Wait()
 		require.Equal(t, 6, created(h), "the pool yields")
 		<-time.After(2 * time.Second)
+		synctest.Wait()
 		require.Equal(t, 7, created(h), "and is filled slowly")
 		unblock()
 		require.NoError(t, claims.Wait())
 		<-time.After(150 * time.Millisecond)
+		synctest.Wait()
 		require.Equal(t, 8, created(h), "and filled soon after the last claim")
 	})
 }
@@ -67,6 +70,7 @@ func TestWaitingClaimsDoNotYield(t *testing.T) {
 			})
 		}
 		<-time.After(500 * time.Millisecond)
+		synctest.Wait()
 		require.GreaterOrEqual(t, created(h), 6, "each has a container")
 		unblock()
 		require.NoError(t, claims.Wait())
@@ -84,6 +88,7 @@ func TestFailedClaimDoesNotHoldUpFilling(t *testing.T) {
 		require.Error(t, err)
 		before := created(h)
 		<-time.After(500 * time.Millisecond)
+		synctest.Wait()
 		require.Equal(t, before+1, created(h), "it is not in progress any more")
 	})
 }
@@ -97,8 +102,10 @@ func TestFillDoesNotBeginBetweenClaims(t *testing.T) {
 		h.Claim("w", "ada")
 		h.Pools.Wake("w")
 		<-time.After(50 * time.Millisecond)
+		synctest.Wait()
 		require.Equal(t, 3, created(h), "the next claim may follow")
 		<-time.After(150 * time.Millisecond)
+		synctest.Wait()
 		require.Equal(t, 4, created(h))
 	})
 }
@@ -124,12 +131,15 @@ func TestYieldingIsBounded(t *testing.T) {
 			})
 		}
 		<-time.After(2500 * time.Millisecond)
+		synctest.Wait()
 		require.Equal(t, 9+1, created(h), "though the creation of another pool hangs")
 		<-time.After(2 * time.Second)
+		synctest.Wait()
 		require.Equal(t, 9+2, created(h), "though its own hangs")
 		<-time.After(6 * time.Second)
 		h.Apply(plainYAML("later", 3, 3))
 		<-time.After(time.Millisecond)
+		synctest.Wait()
 		require.Equal(t, 3, createdOf(h, "later"), "the claims are not yielded to any more")
 		unblock()
 		unblockCreate()

@@ -68,8 +68,10 @@ func TestYieldedPoolStaysDue(t *testing.T) {
 		defer y.begin()()
 		require.NotZero(t, y.until("w", 4, 4))
 		<-time.After(2 * time.Second)
+		synctest.Wait()
 		require.Zero(t, y.until("w", 4, 4))
 		<-time.After(time.Second)
+		synctest.Wait()
 		require.Zero(t, y.until("w", 4, 4))
 		y.restart("w")
 		require.Equal(t, time.Now().Add(2*time.Second), y.until("w", 4, 4))
@@ -85,6 +87,7 @@ func TestEachBurstIsYieldedTo(t *testing.T) {
 		require.False(t, y.until("w", 4, 4).IsZero(), "the first burst")
 		end()
 		<-time.After(time.Minute) // the pool is still not full: its breaker is open
+		synctest.Wait()
 		require.True(t, y.until("w", 4, 4).IsZero())
 		defer y.begin()()
 		require.False(t, y.until("w", 4, 4).IsZero(), "the second burst, at its first claim")

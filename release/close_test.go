@@ -100,6 +100,7 @@ func TestCloseEndsLoops(t *testing.T) {
 			return nil
 		})
 		<-time.After(150 * time.Second) // less than the timeout of a container
+		synctest.Wait()
 		require.Len(t, h.Events(activity.ClaimReleasing), 1)
 		stop()
 		h.Releases.Close(errStopping)

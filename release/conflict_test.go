@@ -145,6 +145,7 @@ func TestSinkFailureIsNotGivenUp(t *testing.T) {
 		_, err := h.Releases.Release(t.Context(), c.ID, release.Request{})
 		require.Error(t, err)
 		<-time.After(3 * time.Hour)
+		synctest.Wait()
 		require.Equal(t, claim.ReleaseFailed, currentClaim(h, c).State)
 		require.Empty(t, h.Events(activity.ClaimStateLost))
 	})

@@ -203,8 +203,10 @@ func TestWritingTenantIsNotIdle(t *testing.T) {
 		<-time.After(8 * time.Minute)
 		execTestprog(h, c, "write", "/data/note", "x")
 		<-time.After(9 * time.Minute)
+		synctest.Wait()
 		require.Equal(t, claim.Active, state(), "nine minutes since the last write")
 		<-time.After(2 * time.Minute)
+		synctest.Wait()
 		require.Equal(t, claim.Released, state())
 	})
 }
@@ -233,9 +235,11 @@ func TestUnreadableStateIsNotIdle(t *testing.T) {
 				return current.State
 			}
 			<-time.After(time.Hour)
+			synctest.Wait()
 			require.Equal(t, want, state(), err)
 			repair()
 			<-time.After(11 * time.Minute)
+			synctest.Wait()
 			require.Equal(t, claim.Released, state(), err)
 		})
 	}

@@ -41,6 +41,7 @@ func TestLifetime(t *testing.T) {
 		require.Equal(t, "its lifetime has ended", ended.Reason)
 		require.Equal(t, claim.Active, state("extended").State)
 		<-time.After(time.Hour)
+		synctest.Wait()
 		require.Equal(t, claim.Released, state("extended").State)
 	})
 	synctest.Test(t, func(t *testing.T) {

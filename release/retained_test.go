@@ -216,9 +216,11 @@ func TestReleaseFailureReasons(t *testing.T) {
 				require.Equal(t, tt.reason, data.Reason)
 
 				<-time.After(2*time.Hour - time.Since(start) - time.Minute)
+				synctest.Wait()
 				require.Equal(t, claim.ReleaseFailed, currentClaim(h, c).State)
 				require.Empty(t, h.Events(activity.ClaimStateLost))
 				<-time.After(10 * time.Minute)
+				synctest.Wait()
 				require.Equal(t, tt.lost, currentClaim(h, c).State == claim.Released, currentClaim(h, c).State)
 				if !tt.lost {
 					return
@@ -249,6 +251,7 @@ func TestReleaseFailedTTL(t *testing.T) {
 				_, err := h.Releases.Release(t.Context(), c.ID, release.Request{})
 				require.Error(t, err)
 				<-time.After(map[string]time.Duration{"0": 3 * time.Hour, "7s": 2 * time.Minute}[ttl])
+				synctest.Wait()
 				require.Equal(t, left, currentClaim(h, c).State == claim.Released)
 			})
 		})
@@ -304,6 +307,7 @@ func TestRetainedContainersFreeSlots(t *testing.T) {
 		h.AwaitIdle("w", 1)
 		stuck("d")
 		<-time.After(time.Hour)
+		synctest.Wait()
 		require.Zero(t, h.Count("w", pool.Idle))
 		_, err := tryClaim(h, "e")
 		full, ok := errors.AsType[*claim.UnavailableError](err)

@@ -31,6 +31,7 @@ func TestFailedPeriodicUploadWaits(t *testing.T) {
 		h.RT.Break("scan_tree", runtime.ErrUnavailable)
 		startLoops(t, h)
 		<-time.After(20 * time.Minute)
+		synctest.Wait()
 		require.InDelta(t, 10, len(h.Events(activity.SyncFailed)), 1)
 	})
 }
@@ -47,6 +48,7 @@ func TestReleaseIsRetriedSoon(t *testing.T) {
 		_, err := h.Releases.Release(t.Context(), c.ID, release.Request{})
 		require.ErrorIs(t, err, runtime.ErrUnavailable)
 		<-time.After(2 * time.Second)
+		synctest.Wait()
 		require.Equal(t, claim.Released, currentClaim(h, c).State)
 	})
 }
@@ -65,6 +67,7 @@ func TestShorterIntervalCountsAfterFailedUpload(t *testing.T) {
 		require.Len(t, h.Events(activity.SyncFailed), 1)
 		h.Apply(flowtest.Edit(syncedWorkload, "{ type: file } }", "{ type: file }, policy: { interval: 2m } }"))
 		<-time.After(2 * time.Minute)
+		synctest.Wait()
 		require.NotNil(t, currentClaim(h, c).SyncedAt)
 	})
 }
@@ -126,9 +129,11 @@ func TestUnreadableWorkloadDoesNotBlockOthers(t *testing.T) {
 		h.Bucket.ClearFailures()
 		startLoopsWith(t, h, brokenWorkloads{h.DB, true, false})
 		<-time.After(3 * time.Minute)
+		synctest.Wait()
 		require.Equal(t, claim.Released, currentClaim(h, good).State)
 		require.NotNil(t, currentClaim(h, idle).SyncedAt)
 		<-time.After(10 * time.Minute)
+		synctest.Wait()
 		require.Equal(t, claim.Released, currentClaim(h, idle).State)
 	})
 }

@@ -105,6 +105,7 @@ func TestStuckReleaseDoesNotBlockOthers(t *testing.T) {
 		<-reached
 		quick := failRelease("quick")
 		<-time.After(time.Minute)
+		synctest.Wait()
 		require.Less(t, time.Since(start), 2*time.Minute)
 		for c, state := range map[string]claim.State{slow.ID: claim.Releasing, quick.ID: claim.Released} {
 			current, err := h.DB.Claim(t.Context(), c)
@@ -134,6 +135,7 @@ func TestHungStopIsBounded(t *testing.T) {
 		<-time.After(9 * time.Minute)
 		honest := h.Claim("w", "honest")
 		<-time.After(time.Hour)
+		synctest.Wait()
 		require.Equal(t, claim.Released, currentClaim(h, honest).State)
 		held := func(c claim.Claim) bool { return currentClaim(h, c).State != claim.Released }
 		for limit := time.Now().Add(12 * time.Hour); slices.ContainsFunc(hung, held); {

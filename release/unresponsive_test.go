@@ -80,6 +80,7 @@ func TestReleaseOfUnresponsiveContainer(t *testing.T) {
 				require.Equal(t, claim.FailedByTenant, currentClaim(h, c).FailureReason)
 				require.Equal(t, pool.Claimed, claimContainer(h, c).State, "it holds the only copy")
 				<-time.After(time.Hour)
+				synctest.Wait()
 				require.Equal(t, pool.Claimed, claimContainer(h, c).State)
 				h.Until("the retention to expire", func() bool { return currentClaim(h, c).State == claim.Released })
 				require.Len(t, h.Events(activity.ClaimStateLost), 1)

@@ -253,6 +253,7 @@ func TestNewerProtocolIsLeftAlone(t *testing.T) {
 		_, err = h.Pools.Drain(t.Context(), "w")
 		require.NoError(t, err)
 		<-time.After(time.Hour)
+		synctest.Wait()
 		require.Equal(t, before, containersByProtocol(h, 3))
 		for _, call := range h.RT.Calls() {
 			for id := range before {

@@ -30,8 +30,10 @@ func TestWaitIsNotIdle(t *testing.T) {
 			return now.State
 		}
 		<-time.After(6 * time.Minute)
+		synctest.Wait()
 		require.Equal(t, claim.Active, state())
 		<-time.After(2 * time.Minute)
+		synctest.Wait()
 		require.Equal(t, claim.Released, state())
 	})
 }
