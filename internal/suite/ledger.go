@@ -86,7 +86,7 @@ func git(args ...string) (string, error) {
 // another commit to compare with.
 func dueCommand(args []string) error {
 	if len(args) < 2 {
-		return errors.New("usage: suite due PART PATH...")
+		return errors.New("usage: suite due PART PATHS")
 	}
 	all, err := readLedger()
 	if err != nil {

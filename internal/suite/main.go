@@ -5,7 +5,7 @@
 //
 //	suite run [flags] [go test flags and packages]
 //	suite times                 set the times of the tree's files by their content
-//	suite due PART PATH...      whether a path has changed since PART last passed
+//	suite due PART PATHS        whether a path has changed since PART last passed
 //	suite record PART SUMMARY   add a line to .ci/ledger.jsonl
 //	suite ledger                print the age of each part, and what is open
 //

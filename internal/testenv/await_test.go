@@ -35,7 +35,7 @@ func TestAwaitReturnsValue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ch := make(chan int)
 		go func() {
-			time.Sleep(time.Hour)
+			<-time.After(time.Hour)
 			ch <- 7
 			close(ch)
 		}()
