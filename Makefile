@@ -164,9 +164,12 @@ gvisor-path: # where runsc is, once it is built
 # with RACE=1 with the race detector.
 SUITE := @go run ./internal/suite run -tags $(TAGS) $(if $(RACE),-race) $(TESTFLAGS)
 
+# These packages take the longest, so they begin first.
+SLOWEST := ./snapshot ./runtime/process ./api
+
 .PHONY: test
 test: ## all tests that need no engine, in their quick forms
-	@TIER=$${TIER:-short} $(SUITE:@%=%) -engines=false -timeout 15m ./...
+	@TIER=$${TIER:-short} $(SUITE:@%=%) -engines=false -timeout 15m $(SLOWEST) ./...
 
 .PHONY: test-engines
 test-engines: ## all tests that this machine can run; REQUIRE=docker fails where an engine is missing
