@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
@@ -86,6 +87,13 @@ func requireOneTenantEach(t testing.TB, events []client.Event) {
 			delete(alive, e.Container)
 		}
 		require.LessOrEqual(t, len(alive), maxContainers)
+	}
+	for id := range holds {
+		for _, e := range events {
+			if e.Container == id {
+				t.Logf("%d %s %s %s %s %s", e.Seq, e.Time.Format(time.TimeOnly), e.Type, e.Tenant, e.Claim, e.Message)
+			}
+		}
 	}
 	require.Empty(t, holds)
 }
