@@ -57,8 +57,10 @@ type stress struct {
 
 // Tenants claim and release at random while servers are killed and restarted
 // every few seconds. At the end nothing is lost, duplicated or left over.
-// REPLICAS_STORM is the duration.
+// REPLICAS_STORM is the duration. What the stress does at random, the kill matrix
+// and the tests of replicas do at each step; its load disturbs other tests.
 func TestReplicasStress(t *testing.T) {
+	testenv.FullOnly(t, "stress", "two hundred tenants and random kills")
 	duration := 20 * time.Second
 	if text := os.Getenv("REPLICAS_STORM"); text != "" {
 		var err error
