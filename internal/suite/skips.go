@@ -23,6 +23,7 @@ var excused = []*regexp.Regexp{
 	regexp.MustCompile(`^requires root and Linux 6\.3`),
 	regexp.MustCompile(`^the filesystem of \S+ has no stamps`),
 	regexp.MustCompile(`^this backend isolates nothing`),
+	regexp.MustCompile(`^there is no chromium`), // an example has it where it is
 	regexp.MustCompile(`^HOSTLER_SEEDS is not set`),
 }
 
