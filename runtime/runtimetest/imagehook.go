@@ -145,8 +145,8 @@ func attackedImageHook(t *testing.T, s *suite) {
 		isShim := strings.Contains(c.mustExec(t, "ps", "image-hook"), h.Digest) // else it has become the hook
 		killed, err := c.exec(t, c.command("kill", pid, "KILL"))
 		require.NoError(t, err)
-		if killed.ExitCode != 0 { // on a busy machine its start took too long, and it was ended
-			_ = <-done // it was ended
+		if killed.ExitCode != 0 { // it had ended, so that nothing is known of it
+			t.Log("the hook ended while it was stopped:", <-done)
 			continue
 		}
 		require.NoError(t, <-done)
