@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/client"
+	"github.com/hostler/hostler/internal/testenv"
 )
 
 // manyHooks is the length of the list that is compared with a list of one hook:
@@ -104,9 +104,7 @@ func benchPoint(b *testing.B, c *client.Client) {
 func buildServer(b *testing.B) string {
 	b.Helper()
 	dir := b.TempDir()
-	build := exec.CommandContext(b.Context(), "go", "build", "-trimpath", "-ldflags=-s -w", "-o", dir+"/", "../cmd/hostler", "../cmd/hostler-shim")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
-	out, err := build.CombinedOutput()
+	out, err := testenv.GoBuild("-o", dir+"/", "../cmd/hostler", "../cmd/hostler-shim").CombinedOutput()
 	require.NoError(b, err, "%s", out)
 	return filepath.Join(dir, "hostler")
 }

@@ -38,8 +38,7 @@ func TestExampleServices(t *testing.T) {
 			requireProgram(t, tt.needs)
 			bin := shortDir(t)
 			if tt.needs == "go" {
-				build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(bin, "notes"), "../examples/"+name)
-				out, err := build.CombinedOutput()
+				out, err := testenv.GoBuild("-o", filepath.Join(bin, "notes"), "../examples/"+name).CombinedOutput()
 				require.NoError(t, err, "%s", out)
 			}
 			text := exampleWithPort(t, name, freePort(t))

@@ -63,9 +63,7 @@ var builtPrograms = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	cleanUpAtEnd(func(context.Context) error { return os.RemoveAll(dir) })
-	c := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", dir+"/",
-		"../cmd/hostler", "../cmd/hostler-shim", "../runtime/runtimetest/box", "./testdata/app")
-	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	c := testenv.GoBuild("-o", dir+"/", "../cmd/hostler", "../cmd/hostler-shim", "../runtime/runtimetest/box", "./testdata/app")
 	if out, err := c.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the programs: %w: %s", err, out)
 	}

@@ -3,12 +3,13 @@ package e2e
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/hostler/hostler/internal/testenv"
 )
 
 // withRace reports whether servers run with the race detector, for which
@@ -30,15 +31,16 @@ func buildServer(name string, flags ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	path, cgo := filepath.Join(dir, name), "CGO_ENABLED=0"
-	args := append([]string{"build", "-trimpath", "-ldflags=-s -w", "-o", path}, flags...)
+	path := filepath.Join(dir, name)
+	args := append([]string{"-o", path}, flags...)
 	if withRace() {
 		// Those are slow with the detector, and their races are not ours to find.
 		args = append(args, "-race", "-gcflags=modernc.org/...=-race=false", "-gcflags=github.com/klauspost/...=-race=false")
-		cgo = "CGO_ENABLED=1"
 	}
-	c := exec.Command("go", append(args, "../cmd/hostler")...)
-	c.Env = append(os.Environ(), cgo, "GOFLAGS=")
+	c := testenv.GoBuild(append(args, "../cmd/hostler")...)
+	if withRace() {
+		c.Env = append(c.Env, "CGO_ENABLED=1")
+	}
 	if out, err := c.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build %s: %w: %s", name, err, out)
 	}

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/hostler/hostler/client"
 	"github.com/hostler/hostler/internal/clustertest"
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime/runtimetest"
 	"github.com/hostler/hostler/runtime/shim"
 )
@@ -57,9 +57,7 @@ var previousServer = sync.OnceValues(func() (string, error) {
 	if err := errors.Join(err, os.WriteFile(lowered, text, 0o600), os.WriteFile(overlay, replace, 0o600)); err != nil {
 		return "", err
 	}
-	c := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-overlay", overlay, "-o", path, "../cmd/hostler")
-	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
-	if out, err := c.CombinedOutput(); err != nil {
+	if out, err := testenv.GoBuild("-overlay", overlay, "-o", path, "../cmd/hostler").CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the server of the previous version: %w: %s", err, out)
 	}
 	return path, nil

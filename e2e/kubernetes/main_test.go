@@ -16,6 +16,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/internal/testenv"
 )
 
 // waitTimeout is the timeout of every wait. Nothing takes nearly as long, but
@@ -31,8 +33,8 @@ var runID = "inside-" + uuid.NewString()[:8]
 // builtPrograms builds the programs under test and returns their directory.
 var builtPrograms = sync.OnceValues(func() (string, error) {
 	dir := filepath.Join(os.TempDir(), runID)
-	c := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", dir+"/", "./cmd/hostler", "./cmd/hostler-shim", "./deploy/image")
-	c.Dir, c.Env = root, append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	c := testenv.GoBuild("-o", dir+"/", "./cmd/hostler", "./cmd/hostler-shim", "./deploy/image")
+	c.Dir = root
 	if out, err := c.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the programs: %w: %s", err, out)
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/hostler/hostler/client"
 	"github.com/hostler/hostler/internal/flow"
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/store"
 )
 
@@ -45,9 +46,7 @@ var secret = []byte("a secret of the soak")
 func newServer(t *testing.T, instance, engine string) *server {
 	t.Helper()
 	dir := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags=-s -w", "-o", dir+"/", "../../cmd/hostler", "../../cmd/hostler-shim")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
-	out, err := build.CombinedOutput()
+	out, err := testenv.GoBuild("-o", dir+"/", "../../cmd/hostler", "../../cmd/hostler-shim").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	v := &server{program: filepath.Join(dir, "hostler"), data: t.TempDir()}
 	for _, variable := range os.Environ() {

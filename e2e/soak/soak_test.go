@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -22,6 +21,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hostler/hostler/client"
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime/docker"
 	"github.com/hostler/hostler/runtime/runtimetest"
 )
@@ -173,9 +173,7 @@ func (s *soak) workload(id string) *workload {
 func (s *soak) rootfs(t *testing.T) *bytes.Buffer {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "testprog")
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", path, "./testdata/testprog")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
-	out, err := build.CombinedOutput()
+	out, err := testenv.GoBuild("-o", path, "./testdata/testprog").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	content, err := os.ReadFile(path)
 	require.NoError(t, err)

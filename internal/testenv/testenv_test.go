@@ -2,6 +2,7 @@ package testenv
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -46,4 +47,11 @@ func TestSkipFailsWhenRequired(t *testing.T) {
 	require.True(t, strings.HasPrefix(tb.reason, FullSuite), tb.reason)
 	require.Contains(t, tb.reason, "no server at x")
 	require.Panics(t, func() { Skip(tb, "docker", "no engine available") })
+}
+
+// Tests run the programs that the Makefile builds.
+func TestTagsAreThoseOfTheMakefile(t *testing.T) {
+	text, err := os.ReadFile("../../Makefile")
+	require.NoError(t, err)
+	require.Contains(t, string(text), "\nTAGS := "+Tags+"\n")
 }

@@ -7,10 +7,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"github.com/hostler/hostler/internal/testenv"
 )
 
 // BuildTestprog builds the program that the suite runs in containers, once per test
@@ -67,8 +68,8 @@ func goBuild(pkg, name string) (string, error) {
 // static, so that they run in an empty image.
 func compile(dir, pkg, path string) error {
 	own := fmt.Sprintf("%s.%d", path, os.Getpid())
-	c := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", own, pkg)
-	c.Dir, c.Env = dir, append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	c := testenv.GoBuild("-o", own, pkg)
+	c.Dir = dir
 	if out, err := c.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
