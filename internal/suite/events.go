@@ -26,6 +26,7 @@ type outcome struct {
 	Test    string
 	Action  string // pass, fail or skip
 	Reason  string // why it was skipped
+	Output  string // of a test that failed
 	Seconds float64
 }
 
@@ -52,6 +53,7 @@ type collector struct {
 	tests    []outcome
 	packages []packageOutcome
 	broken   []string // failures that belong to no test
+	flaky    []string // tests that have passed when they were run again
 }
 
 func newCollector(w io.Writer) *collector {
@@ -113,7 +115,8 @@ func (c *collector) endTest(e event, text string) {
 		o.Reason = reason(text)
 	}
 	if e.Action == "fail" {
-		c.printf("--- FAIL: %s %s (%.1f s)\n%s", short(e.Package), e.Test, e.Elapsed, withoutProgress(text))
+		o.Output = withoutProgress(text)
+		c.printf("--- FAIL: %s %s (%.1f s)\n%s", short(e.Package), e.Test, e.Elapsed, o.Output)
 	}
 	c.tests = append(c.tests, o)
 }
@@ -132,6 +135,9 @@ func (c *collector) endPackage(e event, text string) {
 	}
 }
 
+// noEnd is the output of a test during which the program exited.
+const noEnd = "no end"
+
 // endUnfinished fails the tests of a package that have no end: the program
 // exited during them.
 func (c *collector) endUnfinished(pkg string) {
@@ -143,7 +149,7 @@ func (c *collector) endUnfinished(pkg string) {
 		key := pkg + " " + name
 		c.printf("--- FAIL: %s %s (no end)\n%s", short(pkg), name, withoutProgress(buffer(c.output, key).String()))
 		delete(c.output, key)
-		c.tests = append(c.tests, outcome{Package: pkg, Test: name, Action: "fail"})
+		c.tests = append(c.tests, outcome{Package: pkg, Test: name, Action: "fail", Output: noEnd})
 	}
 	delete(c.running, pkg)
 }

@@ -82,6 +82,12 @@ func conclude(w io.Writer, c *collector, expected skipList) bool {
 		}
 	}
 	failures = append(failures, expected.missing(c.tests)...)
+	if len(failures) == 0 && len(c.tests) == 0 && expected == nil {
+		failures = append(failures, "no test was run")
+	}
+	for _, name := range c.flaky {
+		fprintf(w, "FLAKY %s\n", name)
+	}
 	for _, text := range failures[:min(maxFailures, len(failures))] {
 		fprintf(w, "FAILED: %.400s\n", text)
 	}
@@ -98,6 +104,7 @@ type summary struct {
 	Passed  int      `json:"passed"`
 	Failed  int      `json:"failed"`
 	Names   []string `json:"failures,omitempty"`
+	Flaky   []string `json:"flaky,omitempty"`
 	Seconds int      `json:"seconds"`
 }
 
@@ -113,6 +120,7 @@ func addSummary(name string, c *collector, took time.Duration) error {
 	}
 	s.Passed += count(c.tests, "pass")
 	s.Failed += count(c.tests, "fail") + len(c.broken)
+	s.Flaky = append(s.Flaky, c.flaky...)
 	s.Seconds += int(took.Seconds())
 	for _, o := range c.tests {
 		if o.Action == "fail" && len(s.Names) < slowest {

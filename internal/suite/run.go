@@ -34,6 +34,7 @@ type options struct {
 	except  string // pattern of packages to leave out, with only
 	summary string // file to write the counts to
 	engines bool   // whether tests may reach engines
+	rerun   bool   // whether a test that failed is run again, alone
 	atOnce  int    // packages at once
 	args    []string
 }
@@ -49,6 +50,7 @@ func runCommand(args []string) error {
 	flags.StringVar(&o.except, "except", "", "with -only, leave out packages that match `PATTERN`")
 	flags.StringVar(&o.summary, "summary", "", "add the counts of this run to `FILE`")
 	flags.BoolVar(&o.engines, "engines", true, "with the engines of this machine in reach")
+	flags.BoolVar(&o.rerun, "rerun", false, "run a test again that failed, alone, and record it as flaky if it passes then")
 	flags.IntVar(&o.atOnce, "p", 2, "packages at once")
 	_ = flags.Parse(args)
 	o.args = flags.Args()
@@ -79,6 +81,11 @@ func run(ctx context.Context, o options) error {
 	}
 	if err != nil {
 		return err
+	}
+	if o.rerun {
+		if err := c.rerun(ctx, o); err != nil {
+			return err
+		}
 	}
 	report(os.Stdout, c)
 	ok := conclude(os.Stdout, c, expected)

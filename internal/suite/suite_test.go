@@ -70,7 +70,7 @@ func TestFailures(t *testing.T) {
 // What the go command prints between events reaches people, and a go command
 // that fails without a failed test fails the run.
 func TestFailureOfTheCommand(t *testing.T) {
-	c, printed := follow(t, "go: no such module")
+	c, printed := follow(t, "go: no such module", `{"Action":"pass","P","Test":"TestA"}`)
 	require.Contains(t, printed, "no such module")
 	require.True(t, conclude(&bytes.Buffer{}, c, nil))
 	c.exited()
@@ -169,4 +169,68 @@ func TestSummaryAdds(t *testing.T) {
 	text, err := os.ReadFile(name)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"passed":2,"failed":2,"seconds":5,"failures":["p TestB","p TestB"]}`, string(text))
+}
+
+// A test is run again only if its failure can be chance, and if no more than two
+// failed.
+func TestReruns(t *testing.T) {
+	failed := func(name, output string) outcome {
+		return outcome{Package: "p", Test: name, Action: "fail", Output: output}
+	}
+	parent := failed("TestA", "")
+	tests := map[string]struct {
+		tests  []outcome
+		broken []string
+		want   []string
+	}{
+		"the subtest that failed": {tests: []outcome{failed("TestA/b", "wrong"), {Package: "p", Test: "TestA/c", Action: "pass"}, parent}, want: []string{"TestA/b"}},
+		"two":                     {tests: []outcome{failed("TestA/b", "wrong"), parent, failed("TestB", "")}, want: []string{"TestA/b", "TestB"}},
+		"three":                   {tests: []outcome{parent, failed("TestB", ""), failed("TestC", "")}},
+		"a race":                  {tests: []outcome{failed("TestA", "WARNING: DATA RACE\n")}},
+		"a race and another":      {tests: []outcome{failed("TestB", ""), failed("TestA", "testing.go:1: race detected during execution of test")}},
+		"a panic":                 {tests: []outcome{failed("TestA", "x\npanic: oh\n")}},
+		"a program that ends":     {tests: []outcome{failed("TestA", noEnd)}},
+		"a deadlock":              {tests: []outcome{failed("TestA", "fatal error: all goroutines are asleep - deadlock!")}},
+		"a deadlock in a bubble":  {tests: []outcome{failed("TestA", "deadlock: main bubble goroutine has exited")}},
+		"a leak":                  {tests: []outcome{failed("TestA", "leaked 2 goroutines")}},
+		"an attack":               {tests: []outcome{failed("TestHostile/docker/reads_the_key", "")}},
+		"a fence":                 {tests: []outcome{failed("TestRuntimeContract/fencing", "")}},
+		"the kill matrix":         {tests: []outcome{failed("TestKilledAtEachStep/x", "")}},
+		"a crash of the store":    {tests: []outcome{failed("TestSQLiteCrash", "")}},
+		"claims at once":          {tests: []outcome{failed("TestPostgresRace", "")}},
+		"a package":               {tests: []outcome{parent}, broken: []string{"q"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := newCollector(nil)
+			c.tests, c.broken = tt.tests, tt.broken
+			var names []string
+			for _, o := range c.reruns() {
+				names = append(names, o.Test)
+			}
+			require.Equal(t, tt.want, names)
+		})
+	}
+}
+
+// A test that has passed then is named, and fails its run no longer; one that has
+// not does.
+func TestExcuse(t *testing.T) {
+	c := newCollector(nil)
+	for _, name := range []string{"TestA/b/c", "TestA/b", "TestA/d", "TestA"} {
+		c.tests = append(c.tests, outcome{Package: "p", Test: name, Action: "fail"})
+	}
+	c.excuse(c.tests[0])
+	var out bytes.Buffer
+	require.False(t, conclude(&out, c, nil))
+	require.Contains(t, out.String(), "FLAKY p TestA/b/c\nFAILED: p TestA/d\nFAILED: p TestA\n")
+	c.excuse(c.tests[2])
+	require.True(t, conclude(&out, c, nil))
+	require.Equal(t, []string{"p TestA/b/c", "p TestA/d"}, c.flaky)
+}
+
+// A run in which no test ran has not passed: a pattern may match none.
+func TestRunWithoutTests(t *testing.T) {
+	c, _ := follow(t, `{"Action":"pass","P","Elapsed":1}`)
+	require.False(t, conclude(&bytes.Buffer{}, c, nil))
 }
