@@ -23,7 +23,7 @@ type eventBuffer struct {
 	events    []activity.Event // without a gap, up to last
 	last      int64
 	pending   map[int64]activity.Event // committed here before the preceding events were received
-	lastKnown int64                    // the newest event that was received, perhaps after a gap
+	lastKnown int64                    // the newest event that the log is known to have: it was received, perhaps after a gap, or expect was called
 	rewinds   int                      // how often the log turned out to have lost its newest events
 	changed   chan struct{}            // closed and replaced when events come
 	closed    bool
@@ -95,8 +95,16 @@ func (t *eventBuffer) appendPending() {
 	}
 }
 
+// expect records that the log has the event with that number: a page that ends before
+// it is read from the database.
+func (t *eventBuffer) expect(seq int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lastKnown = max(t.lastKnown, seq)
+}
+
 // verify compares the buffer with the end of the log, as it was read after the
-// buffer ended at before, and drops what the log does not have. That happens in
+// event before was known, and drops what the log does not have. That happens in
 // a failover to a standby that missed the last commits.
 func (t *eventBuffer) verify(before, last int64, newest []activity.Event) {
 	t.mu.Lock()
@@ -107,8 +115,8 @@ func (t *eventBuffer) verify(before, last int64, newest []activity.Event) {
 			return
 		}
 	}
-	if min(before, t.last) > last {
-		t.rewind(last)
+	if before > last {
+		t.rewind(min(t.last, last))
 	}
 }
 
@@ -142,6 +150,13 @@ func (t *eventBuffer) lastContiguous() int64 {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.last
+}
+
+// newestKnown returns the number of the newest event that the log is known to have.
+func (t *eventBuffer) newestKnown() int64 {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return max(t.last, t.lastKnown)
 }
 
 // discard drops the events up to seq, which retention has removed.

@@ -75,3 +75,29 @@ func TestBufferIsAheadOfLog(t *testing.T) {
 		})
 	}
 }
+
+// A page that does not reach an event that the log is known to have is not served from
+// memory, until the event has come or turns out to be lost.
+func TestBufferIsBehindLog(t *testing.T) {
+	event := func(seq int64) activity.Event {
+		return activity.Event{Seq: seq, Type: activity.PoolScaled, Time: time.Unix(seq, 0)}
+	}
+	b := newEventBuffer()
+	b.add([]activity.Event{event(1)})
+	hasPage := func() bool {
+		p, ok, err := b.page(activity.Filter{}, 0, 10)
+		require.NoError(t, err)
+		return ok && p.Next == b.newestKnown()
+	}
+	require.True(t, hasPage())
+	b.expect(2)
+	require.False(t, hasPage())
+	b.add([]activity.Event{event(2)})
+	require.True(t, hasPage())
+	b.expect(9)
+	b.verify(9, 9, nil)
+	require.False(t, hasPage())
+	b.verify(9, 8, []activity.Event{event(2)})
+	require.Equal(t, 1, b.rewinds, "some followers may have read what is lost")
+	require.True(t, hasPage())
+}

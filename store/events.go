@@ -32,12 +32,14 @@ func (db *DB) Changed() <-chan struct{} { return db.buffer.subscribe() }
 
 const selectLast = `SELECT last FROM log WHERE id = 1`
 
-// LastSeq returns the number of the newest event, 0 before the first.
+// LastSeq returns the number of the newest event, 0 before the first. Pages that are
+// read after it are up to that event at least, whichever server has committed it.
 func (db *DB) LastSeq(ctx context.Context) (int64, error) {
 	last, err := queryRow(ctx, db, scanNumber, selectLast)
 	if err != nil {
 		return 0, fmt.Errorf("read the last event's number: %w", err)
 	}
+	db.buffer.expect(last)
 	return last, nil
 }
 

@@ -81,6 +81,24 @@ func TestFollowersOnSeveralServers(t *testing.T) {
 	require.NoError(t, g.Wait())
 }
 
+// Whoever has the number of the last event gets that event, on every server: also where
+// the notification of it has not arrived.
+func TestEventsOfOtherServersAreRead(t *testing.T) {
+	target := postgrestest.Schema(t)
+	db := openDB(t, target)
+	require.NoError(t, db.Append(t.Context(), warning("here")))
+	// Another server's commit, without the notification.
+	postgrestest.Exec(t, target, `UPDATE log SET last = 2; INSERT INTO events (seq, time, type, workload, container, tenant, claim, run, point, message, data)
+		SELECT 2, time, type, workload, container, tenant, claim, run, point, 'there', data FROM events WHERE seq = 1`)
+	last, err := db.LastSeq(t.Context())
+	require.NoError(t, err)
+	require.EqualValues(t, 2, last)
+	p, err := db.Events(t.Context(), activity.Filter{}, 0, 10)
+	require.NoError(t, err)
+	require.Len(t, p.Items, 2)
+	require.Equal(t, "there", p.Items[1].Message)
+}
+
 // A follower whose server has lost its connection receives what was committed
 // in the meantime, and what is committed later.
 func TestFollowerAfterLostConnection(t *testing.T) {

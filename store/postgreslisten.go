@@ -129,7 +129,7 @@ func (l *listener) waitNotification(ctx context.Context, conn *pgx.Conn) error {
 // verifyBuffer drops events that the log has lost. It is called with every new
 // connection, because a failover breaks the former one.
 func (db *DB) verifyBuffer(ctx context.Context) error {
-	before := db.buffer.lastContiguous()
+	before := db.buffer.newestKnown()
 	last, page, err := db.readNewest(ctx)
 	if err != nil {
 		return err
