@@ -42,7 +42,7 @@ func (s *Service) resume(ctx context.Context, id string) error {
 	defer func() {
 		if !queued {
 			call.SetResult(Claim{}, &peerOwnedError{c}) // the waiting callers read it again
-			call.End()
+			s.endCall(call)                             // the claim may be this server's now
 		}
 	}()
 	c, err = s.store.UpdateClaim(ctx, Own(id, Pending))

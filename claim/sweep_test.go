@@ -163,3 +163,62 @@ func (p *pagedStore) UpdateClaim(_ context.Context, m claim.Transition) (claim.C
 	p.ended = append(p.ended, m.ID)
 	return claim.Claim{}, nil
 }
+
+// takenOverStore is a store with the claim of another server, until this one takes it
+// over, whose next change fails.
+type takenOverStore struct {
+	claim.Store
+	id    string
+	isOwn atomic.Bool
+	fails atomic.Bool
+}
+
+func (o *takenOverStore) owned(c claim.Claim) claim.Claim {
+	if c.ID == o.id && !o.isOwn.Load() {
+		c.Owner = "another server"
+	}
+	return c
+}
+
+func (o *takenOverStore) Claim(ctx context.Context, id string) (claim.Claim, error) {
+	c, err := o.Store.Claim(ctx, id)
+	return o.owned(c), err
+}
+
+func (o *takenOverStore) Claims(ctx context.Context, f claim.Filter) ([]claim.Claim, error) {
+	all, err := o.Store.Claims(ctx, f)
+	for i, c := range all {
+		all[i] = o.owned(c)
+	}
+	return all, err
+}
+
+func (o *takenOverStore) UpdateClaim(ctx context.Context, m claim.Transition) (claim.Claim, error) {
+	if o.isOwn.Load() && o.fails.CompareAndSwap(true, false) {
+		return claim.Claim{}, errStoreDown
+	}
+	o.isOwn.Store(true)
+	return o.Store.UpdateClaim(ctx, m)
+}
+
+// A claim that a server has taken over, and could not end or resume, ends soon: nobody
+// takes it over again.
+func TestFailedTakeoverIsSwept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.NewStopped(t)
+		db := &takenOverStore{Store: h.DB, id: "0"}
+		db.fails.Store(true)
+		h.Claims = newService(h, db)
+		h.Start()
+		h.Apply(hookedWorkload)
+		_, err := h.DB.Reserve(t.Context(), claim.Reservation{Claim: db.id, Workload: "w", Tenant: "ada", EnqueueOnly: true})
+		require.ErrorIs(t, err, claim.ErrNoIdleContainer)
+		<-time.After(time.Minute)
+		synctest.Wait()
+		require.Empty(t, h.Events(activity.ClaimFailed), "it is another server's")
+		require.ErrorIs(t, h.Claims.Recover(t.Context(), []string{db.id}), errStoreDown)
+		<-time.After(2 * time.Second)
+		synctest.Wait()
+		require.Len(t, h.Events(activity.ClaimFailed), 1)
+	})
+}
