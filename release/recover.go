@@ -15,14 +15,14 @@ import (
 // It is called after the claims and the pools have recovered, because their
 // failed claims and containers are recorded by then.
 func (s *Service) TakeOver(ctx context.Context, claims, runs []string) error {
+	defer s.wake() // also after an error: a takeover has no event, and is not listed again
 	for _, id := range claims {
 		_, err := s.store.UpdateClaim(ctx, claim.Own(id, claim.Releasing))
+		s.claims.NotifyChanged(id)
 		if err != nil && !errors.Is(err, pool.ErrConflict) {
 			return fmt.Errorf("take over the release of claim %s: %w", id, err)
 		}
-		s.claims.NotifyChanged(id) // a takeover has no event
 	}
-	s.wake()
 	return s.runner.MarkUnknown(ctx, runs, s.willResume)
 }
 

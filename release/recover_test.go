@@ -1,7 +1,10 @@
 package release_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"testing"
 	"time"
@@ -12,6 +15,7 @@ import (
 	"github.com/hostler/hostler/e2e/flowtest"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/release"
 )
 
 // The hook run of a terminated server is left to the flow that resumes it, and
@@ -103,4 +107,23 @@ func TestTakeOverResumesHookRuns(t *testing.T) {
 		}
 		require.Equal(t, want, run.State, run.ID)
 	}
+}
+
+// halfTakenOver is a store in which this server can take over one claim only.
+type halfTakenOver struct{ claim.Store }
+
+func (halfTakenOver) UpdateClaim(_ context.Context, m claim.Transition) (claim.Claim, error) {
+	if m.ID == "second" {
+		return claim.Claim{}, errors.New("database unavailable")
+	}
+	return claim.Claim{ID: m.ID}, nil
+}
+
+// The releases that were taken over before an error are completed: they are not taken
+// over again.
+func TestTakeOverAfterError(t *testing.T) {
+	h := flowtest.NewStopped(t)
+	releases := release.NewService(halfTakenOver{}, h.Claims, h.Pools, h.RT, nil, slog.New(slog.DiscardHandler))
+	require.Error(t, releases.TakeOver(t.Context(), []string{"first", "second"}, nil))
+	require.Len(t, releases.Interrupted(), 1)
 }

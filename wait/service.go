@@ -289,13 +289,13 @@ func (s *Service) list(ctx context.Context) (never time.Time, err error) {
 // TakeOver makes this server the owner of the waits with these ids, whose owner has
 // terminated while their hooks ran.
 func (s *Service) TakeOver(ctx context.Context, ids []string) error {
+	if len(ids) > 0 {
+		defer s.lists.Wake() // also after an error: some may be this server's now
+	}
 	for _, id := range ids {
 		if err := s.store.AdoptWait(ctx, id); err != nil {
 			return err
 		}
-	}
-	if len(ids) > 0 {
-		s.lists.Wake()
 	}
 	return nil
 }
