@@ -26,6 +26,7 @@ type calls struct {
 	more    int64 // removals that report more
 	fails   atomic.Bool
 	next    atomic.Int64 // when something is due
+	takes   time.Duration
 }
 
 func (s *calls) ChangeMemory(_ context.Context, c Change) (Changed, error) {
@@ -42,14 +43,15 @@ func (s *calls) EndMemory(context.Context) error {
 	return nil
 }
 
-func (s *calls) NextMemoryEnd(context.Context) (time.Time, error) {
-	if next := s.next.Load(); next > time.Now().UnixNano() {
+func (s *calls) NextMemoryEnd(_ context.Context, after time.Time) (time.Time, error) {
+	if next := s.next.Load(); next > after.UnixNano() {
 		return time.Unix(0, next), nil
 	}
 	return time.Time{}, nil
 }
 
 func (s *calls) RemoveMemory(context.Context) (bool, error) {
+	<-time.After(s.takes)
 	if n := s.sweeps.Add(1); !s.fails.Load() {
 		return n <= s.more, nil
 	}
@@ -232,6 +234,23 @@ func TestRunSweeps(t *testing.T) {
 		<-time.After(sweepDelay)
 		synctest.Wait()
 		require.EqualValues(t, 9, store.sweeps.Load())
+		cancel()
+		require.NoError(t, <-done)
+	})
+}
+
+// What becomes due while a sweep runs is found by another one.
+func TestSweepMissesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, store := newTestService()
+		store.takes = 5 * time.Second
+		store.next.Store(time.Now().Add(2 * time.Second).UnixNano())
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- s.Run(ctx) }()
+		<-time.After(time.Hour)
+		synctest.Wait()
+		require.EqualValues(t, 2, store.ends.Load())
 		cancel()
 		require.NoError(t, <-done)
 	})

@@ -29,9 +29,9 @@ type Store interface {
 	MemoryItems(ctx context.Context, claim string, level Level, prefix, after string, limit int) ([]Item, error)
 	// EndMemory ends what is due: it cannot be read any more.
 	EndMemory(ctx context.Context) error
-	// NextMemoryEnd returns when something is due next, if no claim ends and no workload
-	// changes before that; zero for never.
-	NextMemoryEnd(ctx context.Context) (time.Time, error)
+	// NextMemoryEnd returns when something is due next that was not due at a time, if no
+	// claim ends and no workload changes before that; zero for never.
+	NextMemoryEnd(ctx context.Context, after time.Time) (time.Time, error)
 	// RemoveMemory removes some of the values that have ended, and reports whether
 	// there are more. It may be interrupted at any time.
 	RemoveMemory(ctx context.Context) (more bool, err error)
@@ -227,12 +227,13 @@ func (s *Service) Changed() { s.sweeps.WakeAfter(sweepDelay) }
 
 // sweep removes all that has ended, and returns when the next value ends.
 func (s *Service) sweep(ctx context.Context) (next time.Time, err error) {
+	began := time.Now() // what becomes due during the sweep is not ended by it
 	err = s.store.EndMemory(ctx)
 	for more := true; more && err == nil && ctx.Err() == nil; {
 		more, err = s.store.RemoveMemory(ctx)
 	}
 	if err == nil {
-		next, err = s.store.NextMemoryEnd(ctx)
+		next, err = s.store.NextMemoryEnd(ctx, began)
 	}
 	return next, err
 }

@@ -91,8 +91,8 @@ func endMemoryOf(t *tx, workload, tenant, claim string) error {
 }
 
 // NextMemoryEnd implements memory.Store.
-func (db *DB) NextMemoryEnd(ctx context.Context) (time.Time, error) {
-	at, err := queryRow(ctx, db, scanNumber, nextEnding, toNanos(time.Now().Add(-memorySweepDelay)))
+func (db *DB) NextMemoryEnd(ctx context.Context, after time.Time) (time.Time, error) {
+	at, err := queryRow(ctx, db, scanNumber, nextEnding, toNanos(after.Add(-memorySweepDelay)))
 	if err != nil || at == 0 {
 		return time.Time{}, err
 	}
