@@ -34,7 +34,7 @@ type Loop struct {
 
 // maxSleep bounds how late a loop notices that its machine was suspended, or that the
 // clock was set. It then looks at the clock only.
-const maxSleep = time.Minute
+const maxSleep = 10 * time.Second
 
 // NewLoop returns a loop, which looks for nothing before Run. What it does is named in
 // the log of failures: a look that fails, or panics, is repeated with backoff, however
@@ -113,7 +113,10 @@ func (l *Loop) take() (wait time.Duration, isKnown bool) {
 	if l.at.IsZero() {
 		return 0, false
 	}
-	if wait = time.Until(l.at); wait <= 0 {
+	// A time that was computed here is reached by the monotonic clock, also if the wall
+	// clock was set back, and by the wall clock, also if the machine was suspended.
+	now := time.Now()
+	if wait = min(l.at.Sub(now), l.at.Round(0).Sub(now)); wait <= 0 {
 		l.at = time.Time{}
 	}
 	return wait, true
