@@ -201,7 +201,7 @@ func (o *takenOverStore) UpdateClaim(ctx context.Context, m claim.Transition) (c
 	return o.Store.UpdateClaim(ctx, m)
 }
 
-// A claim that a server has taken over, and could not end or resume, ends soon: nobody
+// A claim that a server has taken over, and could not end or resume, ends soon: no server
 // takes it over again.
 func TestFailedTakeoverIsSwept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -81,7 +81,7 @@ func TestFollowersOnSeveralServers(t *testing.T) {
 	require.NoError(t, g.Wait())
 }
 
-// Whoever has the number of the last event gets that event, on every server: also where
+// A page that is read after the number of the last event has that event, also where
 // the notification of it has not arrived.
 func TestEventsOfOtherServersAreRead(t *testing.T) {
 	target := postgrestest.Schema(t)
