@@ -54,7 +54,7 @@ type Subscription struct {
 	// transaction are nearly always together. nil: nothing to do.
 	Flush func()
 	// Resync does what any event might have been the reason for. It is retried
-	// until it succeeds; events are handled in the meantime. nil: nothing to do.
+	// until it succeeds; events are handled in the meantime. nil: what Flush does.
 	Resync func(ctx context.Context) error
 }
 
@@ -92,7 +92,13 @@ func New(log Log, logger *slog.Logger, subscriptions ...Subscription) *Dispatche
 	d := &Dispatcher{log: log, logger: logger, after: -1, reads: failures{logger: logger, name: "events"}}
 	for _, s := range subscriptions {
 		if s.Resync == nil {
-			s.Resync = func(context.Context) error { return nil }
+			flush := s.Flush
+			s.Resync = func(context.Context) error {
+				if flush != nil {
+					flush()
+				}
+				return nil
+			}
 		}
 		d.subscribers = append(d.subscribers, &subscriber{Subscription: s, failures: failures{logger: logger, name: s.Name}})
 	}

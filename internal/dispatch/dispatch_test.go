@@ -244,6 +244,22 @@ func TestLostEvents(t *testing.T) {
 	})
 }
 
+// A subscription that only has Flush learns of missed events by it.
+func TestLostEventsFlush(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, r := newLog(), &recorder{}
+		s := r.subscription()
+		s.Resync = nil
+		defer run(log, slog.New(slog.DiscardHandler), s)()
+		synctest.Wait()
+		log.add(activity.PoolScaled)
+		require.Equal(t, "flush flush", r.take())
+		log.lose(1)
+		log.add(activity.PoolScaled)
+		require.Equal(t, "flush", r.take())
+	})
+}
+
 // Run returns when the handlers have: nothing is called after it.
 func TestStopWaitsForHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
