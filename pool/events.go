@@ -64,6 +64,7 @@ func (p *Pools) EventHandlers() dispatch.Subscription {
 		},
 		Resync: func(ctx context.Context) error {
 			p.Catalog.InvalidateAll()
+			p.Health.forgetRecords()
 			all, err := p.store.Workloads(ctx)
 			for _, r := range all {
 				wakeAll(activity.Event{Workload: r.ID})

@@ -101,6 +101,15 @@ func (c *HealthChecker) forgetRecord(id string) {
 	}
 }
 
+// forgetRecords has every record read before the next check: events were missed.
+func (c *HealthChecker) forgetRecords() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, k := range c.watched {
+		k.known = time.Time{}
+	}
+}
+
 // recordPass records that a check has passed, and reports whether it did: not if an
 // event has reported a change of the container since the check began.
 func (c *HealthChecker) recordPass(id string, known time.Time) bool {
