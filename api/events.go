@@ -26,7 +26,8 @@ type EventSource interface {
 	// NewestEvents returns the last matching events, at most limit, in the order of
 	// the log, and as Next the end of the log.
 	NewestEvents(ctx context.Context, f activity.Filter, limit int) (activity.Page, error)
-	// LastSeq returns the Seq of the newest event, 0 when there is none.
+	// LastSeq returns the Seq of the newest event, 0 when there is none. Pages that are
+	// read after it are up to that event at least.
 	LastSeq(ctx context.Context) (int64, error)
 }
 
@@ -204,7 +205,8 @@ func countWithin(events []activity.Event, maxBytes int) int {
 	return len(events)
 }
 
-// startSeq returns the sequence number to read after.
+// startSeq returns the sequence number to read after. It reads the end of the log: what is
+// read after that has the events of other servers up to there.
 func (a *API) startSeq(ctx context.Context, in *EventFilter, stream bool) (int64, error) {
 	last, err := a.o.Events.LastSeq(ctx)
 	if err != nil {

@@ -26,7 +26,7 @@ type calls struct {
 	more    int64 // removals that report more
 	fails   atomic.Bool
 	next    atomic.Int64 // when something is due
-	takes   time.Duration
+	remove  func() // is called by removals; optional
 }
 
 func (s *calls) ChangeMemory(_ context.Context, c Change) (Changed, error) {
@@ -51,7 +51,9 @@ func (s *calls) NextMemoryEnd(_ context.Context, after time.Time) (time.Time, er
 }
 
 func (s *calls) RemoveMemory(context.Context) (bool, error) {
-	<-time.After(s.takes)
+	if s.remove != nil {
+		s.remove()
+	}
 	if n := s.sweeps.Add(1); !s.fails.Load() {
 		return n <= s.more, nil
 	}
@@ -243,7 +245,7 @@ func TestRunSweeps(t *testing.T) {
 func TestSweepMissesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, store := newTestService()
-		store.takes = 5 * time.Second
+		store.remove = func() { <-time.After(5 * time.Second) }
 		store.next.Store(time.Now().Add(2 * time.Second).UnixNano())
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
