@@ -26,7 +26,7 @@ type calls struct {
 	more    int64 // removals that report more
 	fails   atomic.Bool
 	next    atomic.Int64 // when something is due
-	remove  func() // is called by removals; optional
+	remove  func()       // is called by removals; optional
 }
 
 func (s *calls) ChangeMemory(_ context.Context, c Change) (Changed, error) {

@@ -3,9 +3,7 @@ package pool_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,7 +15,6 @@ import (
 	"github.com/hostler/hostler/e2e/flowtest"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/release"
-	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/fake"
 	"github.com/hostler/hostler/workload"
 )
@@ -172,57 +169,6 @@ func TestContainerExits(t *testing.T) {
 		released := h.Release(c)
 		require.Equal(t, claim.Released, released.State)
 		h.Until("its removal", func() bool { return h.Count("w", pool.Claimed)+h.Count("w", pool.Destroying) == 0 })
-	})
-}
-
-// Containers that fail their health check are replaced when idle and reported
-// when claimed, and a check that succeeds again clears the report.
-func TestUnhealthyContainers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := flowtest.New(t)
-		var unhealthy sync.Map
-		h.RT.Before("exec * box echo healthy", func(_ context.Context, call fake.Call) error {
-			if _, ok := unhealthy.Load(call.ID); ok {
-				return fmt.Errorf("%w", runtime.ErrTainted)
-			}
-			return nil
-		})
-		h.Apply(basicYAML + "healthcheck: { test: [CMD, box, echo, healthy], interval: 10s, retries: 2 }\n")
-		h.AwaitIdle("w", 2)
-		c := h.Claim("w", "ada")
-		h.AwaitIdle("w", 2)
-		idle, err := h.Pools.Containers(t.Context(), pool.ContainerFilter{Workload: "w", States: []pool.State{pool.Idle}})
-		require.NoError(t, err)
-		unhealthy.Store(c.Container, true)
-		unhealthy.Store(idle[1].ID, true)
-		start := time.Now()
-		h.Until("two reports", func() bool { return len(h.Events(activity.ContainerUnhealthy)) == 2 })
-		require.Less(t, time.Since(start), 31*time.Second, "retries are 2, the interval 10 s")
-		h.AwaitIdle("w", 2)
-		destroyed, err := h.Pools.Container(t.Context(), idle[1].ID)
-		require.NoError(t, err)
-		require.Equal(t, pool.Destroyed, destroyed.State)
-
-		active, err := h.Pools.Container(t.Context(), c.Container)
-		require.NoError(t, err)
-		require.Equal(t, pool.Unhealthy, active.Health)
-		require.Equal(t, pool.Claimed, active.State)
-		unhealthy.Delete(c.Container)
-		requireHealthy := func() {
-			t.Helper()
-			<-time.After(11 * time.Second)
-			active, err := h.Pools.Container(t.Context(), c.Container)
-			require.NoError(t, err)
-			require.Equal(t, pool.Healthy, active.Health)
-		}
-		requireHealthy()
-
-		// A failover has lost the last report with its event.
-		<-time.After(11 * time.Second)
-		_, err = h.DB.UpdateContainer(t.Context(), pool.Note(c.Container, pool.Claimed, func(c *pool.Container) { c.Health = pool.Unhealthy }))
-		require.NoError(t, err)
-		require.NoError(t, h.Pools.EventHandlers().Resync(t.Context()))
-		requireHealthy()
 	})
 }
 

@@ -95,5 +95,7 @@ func (b memoryStore) MemoryItems(_ context.Context, claimID string, level memory
 
 func (memoryStore) EndMemory(context.Context) error { return nil }
 
-func (memoryStore) NextMemoryEnd(context.Context, time.Time) (time.Time, error) { return time.Time{}, nil }
-func (memoryStore) RemoveMemory(context.Context) (bool, error)       { return false, nil }
+func (memoryStore) NextMemoryEnd(context.Context, time.Time) (time.Time, error) {
+	return time.Time{}, nil
+}
+func (memoryStore) RemoveMemory(context.Context) (bool, error) { return false, nil }
