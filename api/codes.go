@@ -85,6 +85,11 @@ const (
 	Timeout              Code = "timeout"
 )
 
+// temporaryCodes are the codes of errors that end by themselves: what follows something
+// through lost connections makes such a request again. All other codes are final. The
+// OpenAPI document has the list for clients.
+var temporaryCodes = []Code{EngineUnavailable, NotReady, StorageUnavailable, Timeout, WrongVersion}
+
 // statuses are the HTTP status and the title of each code.
 var statuses = map[Code]struct {
 	status int

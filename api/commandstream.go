@@ -27,7 +27,7 @@ type CommandLine struct {
 	Stream string         `json:"stream,omitempty" enum:"stdout,stderr"`
 	Data   []byte         `json:"data,omitempty" doc:"In base64."`
 	End    *CommandResult `json:"end,omitempty" doc:"The last line of a command that has ended."`
-	Error  *Problem       `json:"error,omitempty" doc:"The last line otherwise: continue after the last byte, unless the code is attached_elsewhere or output_lost."`
+	Error  *Problem       `json:"error,omitempty" doc:"The last line otherwise: continue after the last byte if the code is one of x-temporary-codes of Problem. All other codes are final."`
 }
 
 // CommandStart is the state of a command when it was attached to.

@@ -89,6 +89,7 @@ func finishSchemas(document []byte) []byte {
 	for _, name := range []string{"Event", "FollowedEvent"} {
 		t.describeEvent(name)
 	}
+	t.schemas["Problem"].(map[string]any)["x-temporary-codes"] = temporaryCodes
 	t.removeUnused()
 	out, err := json.Marshal(t.root)
 	if err != nil {

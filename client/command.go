@@ -20,6 +20,9 @@ type Command struct {
 	// OnLost is called when the connection that Wait reads from was lost, before it
 	// connects again. nil does nothing.
 	OnLost func(error)
+	// LostTimeout bounds how long lost connections are made again without progress; 0
+	// is 5 minutes.
+	LostTimeout time.Duration
 
 	c         *Client
 	claim     string
@@ -64,11 +67,12 @@ const acknowledgeSize = 512 << 10
 var errHeartbeat = errors.New("no output and no heartbeat from the server")
 
 // Wait writes the command's output until its end, and returns how it ended. Lost
-// connections are made again, until ctx ends: no byte is lost or written twice. It
-// returns the error of a writer, and an *Error when the server refuses to continue:
-// its code is CodeAttachedElsewhere when another client has taken over.
+// connections are made again, until ctx ends or LostTimeout has passed: no byte is lost
+// or written twice. It returns the error of a writer, and an *Error when the server
+// refuses to continue: its code is CodeAttachedElsewhere when another client has taken
+// over, and CodeUnhealthy when the container has ended.
 func (cmd *Command) Wait(ctx context.Context, stdout, stderr io.Writer) (CommandResult, error) {
-	wait := retries.Retries()
+	lost := cmd.newLoss()
 	for {
 		before := cmd.offset
 		result, err := cmd.read(ctx, stdout, stderr)
@@ -81,16 +85,16 @@ func (cmd *Command) Wait(ctx context.Context, stdout, stderr io.Writer) (Command
 		if stop, ok := errors.AsType[*stopError](err); ok {
 			return result, stop.err
 		}
-		if refused, answered := errors.AsType[*Error](err); !cmd.connected || answered && refused.Status < 500 {
+		if cmd.offset > before {
+			lost.reset()
+		}
+		if !cmd.connected || lost.isFinal(err) {
 			return result, err
 		}
 		if cmd.OnLost != nil {
 			cmd.OnLost(err)
 		}
-		if cmd.offset > before {
-			wait.Reset()
-		}
-		if err := wait.Sleep(ctx); err != nil {
+		if err := lost.wait.Sleep(ctx); err != nil {
 			return result, err
 		}
 	}
@@ -193,19 +197,19 @@ const maxInput = 256 << 10
 var ErrInputClosed = errors.New("the command receives no more input")
 
 // Send sends input, and returns when the command's container has received it. Lost
-// connections are made again, until ctx ends.
+// connections are made again, as by Wait.
 func (cmd *Command) Send(ctx context.Context, p []byte) error {
-	wait := retries.Retries()
+	lost := cmd.newLoss()
 	for len(p) > 0 {
 		part := p[:min(len(p), maxInput)]
 		got, err := cmd.c.sendInput(ctx, cmd.claim, cmd.ID, cmd.input, part, false)
 		if err != nil {
-			if err := retry(ctx, wait, err); err != nil {
+			if err := lost.retry(ctx, err); err != nil {
 				return err
 			}
 			continue
 		}
-		wait.Reset()
+		lost.reset()
 		n := got.Received - cmd.input
 		if n < 0 || n > int64(len(part)) {
 			return fmt.Errorf("the command has received %d bytes of input, and %d were sent", got.Received, cmd.input+int64(len(part)))
@@ -220,24 +224,19 @@ func (cmd *Command) Send(ctx context.Context, p []byte) error {
 
 // CloseInput ends the input.
 func (cmd *Command) CloseInput(ctx context.Context) error {
-	wait := retries.Retries()
+	lost := cmd.newLoss()
 	for {
 		got, err := cmd.c.sendInput(ctx, cmd.claim, cmd.ID, cmd.input, nil, true)
 		if err == nil && got.Closed {
 			return nil
 		}
-		if err := retry(ctx, wait, err); err != nil {
+		if err == nil {
+			lost.reset() // the command does not read
+		}
+		if err := lost.retry(ctx, err); err != nil {
 			return err
 		}
 	}
-}
-
-// retry waits before a call is made again, unless its error is final.
-func retry(ctx context.Context, wait interface{ Sleep(context.Context) error }, err error) error {
-	if refused, answered := errors.AsType[*Error](err); answered && refused.Status < 500 {
-		return err
-	}
-	return wait.Sleep(ctx)
 }
 
 // Resize changes the size of the terminal.

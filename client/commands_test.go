@@ -102,6 +102,51 @@ func TestCommandThroughLostConnections(t *testing.T) {
 	require.Positive(t, lost)
 }
 
+// The end of the container ends what follows its command, with the reason.
+func TestCommandOfContainerThatEnds(t *testing.T) {
+	h, c, claim := commandClient(t, 0)
+	cmd, err := c.StartCommand(t.Context(), claim, client.CommandRequest{Command: []string{"box", "hang"}, Input: true})
+	require.NoError(t, err)
+	h.RT.Kill(h.Claim("w", "ada").Container) // the claim that there is
+	_, err = cmd.Wait(t.Context(), io.Discard, io.Discard)
+	requireCode(t, client.CodeUnhealthy, err)
+	requireCode(t, client.CodeUnhealthy, cmd.Send(t.Context(), []byte("x")))
+	requireCode(t, client.CodeUnhealthy, cmd.CloseInput(t.Context()))
+}
+
+// Lost connections are made again for LostTimeout only.
+func TestCommandThatIsLost(t *testing.T) {
+	for _, answer := range []http.HandlerFunc{
+		func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			fmt.Fprint(w, `{"status": 503, "code": "engine_unavailable"}`)
+		},
+		func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+	} {
+		first := true
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !first {
+				answer(w, r)
+				return
+			}
+			first = false
+			fmt.Fprint(w, `{"id": "k1"}`)
+		}))
+		t.Cleanup(server.Close)
+		c, err := client.New(server.URL, "")
+		require.NoError(t, err)
+		cmd, err := c.StartCommand(t.Context(), "c1", client.CommandRequest{Command: []string{"x"}})
+		require.NoError(t, err)
+		lost := 0
+		cmd.LostTimeout, cmd.OnLost = time.Millisecond, func(error) { lost++ }
+		_, err = cmd.Wait(t.Context(), io.Discard, io.Discard)
+		require.Error(t, err)
+		require.Positive(t, lost)
+		require.Error(t, cmd.Send(t.Context(), []byte("x")))
+		require.Error(t, cmd.CloseInput(t.Context()))
+	}
+}
+
 // A command is attached to again where the last reader stopped, and a reader that is
 // replaced learns it.
 func TestAttachCommand(t *testing.T) {

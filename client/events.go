@@ -225,8 +225,7 @@ func (c *Client) Follow(ctx context.Context, q EventQuery, each func(FollowedEve
 		if stop, ok := errors.AsType[*stopError](err); ok {
 			return stop.err
 		}
-		refused, answered := errors.AsType[*Error](err)
-		if !f.connected || answered && refused.Status < 500 {
+		if !f.connected || !isTemporary(err) {
 			return err
 		}
 		if f.progress {

@@ -1,12 +1,16 @@
 package client_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -127,6 +131,28 @@ func TestConstantsAreTheServers(t *testing.T) {
 	require.Equal(t, texts(quota.Levels()), texts([]client.QuotaLevel{client.QuotaTenant, client.QuotaKey, client.QuotaWorkload}))
 	require.Equal(t, string(api.LogTruncated), string(client.LogTruncated))
 	require.Equal(t, string(api.LogEnded), string(client.LogEnded))
+}
+
+// Which errors are temporary is what the server's document says of each code.
+func TestTemporaryCodesAreTheServers(t *testing.T) {
+	w := httptest.NewRecorder()
+	api.New(api.Options{Metrics: http.NotFoundHandler()}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost/openapi.json", http.NoBody))
+	var document struct {
+		Components struct {
+			Schemas struct {
+				Problem struct {
+					Temporary  []client.Code `json:"x-temporary-codes"`
+					Properties struct{ Code struct{ Enum []client.Code } }
+				}
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &document))
+	problem := document.Components.Schemas.Problem
+	require.NotEmpty(t, problem.Temporary)
+	for _, code := range problem.Properties.Code.Enum {
+		require.Equal(t, slices.Contains(problem.Temporary, code), (&client.Error{Code: code}).IsTemporary(), code)
+	}
 }
 
 // The client has every type of event and every code of an error.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"net/url"
 	"time"
@@ -154,9 +153,7 @@ func persist(ctx context.Context, do func() error) error {
 	retries := pollRetries.Retries()
 	for failures := 1; ; failures++ {
 		err := do()
-		answer, answered := errors.AsType[*Error](err)
-		isTemporary := err != nil && (!answered || answer.Status == http.StatusServiceUnavailable)
-		if !isTemporary || failures == maxPollFailures || ctx.Err() != nil {
+		if err == nil || !isTemporary(err) || failures == maxPollFailures || ctx.Err() != nil {
 			return err
 		}
 		if sleepErr := retries.Sleep(ctx); sleepErr != nil {

@@ -79,7 +79,7 @@ func (k kind[T]) watch(ctx context.Context, c *client.Client, p *watchPrinter, f
 // isTemporary reports whether a request that failed may succeed later.
 func isTemporary(err error) bool {
 	answer, ok := errors.AsType[*client.Error](err)
-	return errors.Is(err, client.ErrNoResponse) || ok && (answer.Status == http.StatusServiceUnavailable || answer.Status == http.StatusTooManyRequests)
+	return errors.Is(err, client.ErrNoResponse) || ok && (answer.IsTemporary() || answer.Status == http.StatusTooManyRequests)
 }
 
 // printChanges prints the objects that have changed, and those that the list no

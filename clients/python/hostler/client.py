@@ -239,7 +239,7 @@ class Claim:
                 return self._transport.call(method, path, body, **options)[1]
             except HostlerError as err:
                 failures += 1
-                if not err.is_temporary or err.status not in (0, 502, 503, 504) or failures >= MAX_POLL_FAILURES:
+                if not err.is_temporary or failures >= MAX_POLL_FAILURES:
                     raise
             time.sleep(backoff(failures))
 
@@ -264,7 +264,7 @@ class Claim:
             try:
                 self.touch()
             except HostlerError as err:
-                if not err.is_temporary:
+                if 400 <= err.status < 500:
                     return  # it has ended: the next call shows why
 
     def __enter__(self) -> "Claim":

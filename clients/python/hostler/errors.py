@@ -9,6 +9,12 @@ CLIENT_TIMEOUT = "client_timeout"
 INVALID_ANSWER = "invalid_answer"
 CLOSED = "closed"
 
+# Of errors that end by themselves: x-temporary-codes of the server's document. All other
+# codes are final.
+TEMPORARY_CODES = ("engine_unavailable", "not_ready", "storage_unavailable", "timeout", "wrong_version")
+# Of answers without a code: of a proxy whose server does not answer.
+TEMPORARY_STATUSES = (502, 503, 504)
+
 
 class HostlerError(Exception):
     """An answer that is an error, or none.
@@ -40,7 +46,7 @@ class HostlerError(Exception):
 
     @property
     def is_temporary(self) -> bool:
-        """Whether a connection that was lost to this error can be made again."""
-        if self.code in (CLOSED, INVALID_ANSWER):
-            return False
-        return self.status == 0 or self.status >= 500
+        """Whether its cause ends by itself, so that the request may succeed later."""
+        if self.code == "":
+            return self.status in TEMPORARY_STATUSES
+        return self.code in (NO_ANSWER, CLIENT_TIMEOUT) or self.code in TEMPORARY_CODES

@@ -3,7 +3,7 @@ import re
 import typing
 import unittest
 
-from hostler import types
+from hostler import errors, types
 from tests.needs import variable
 
 # The JSON types of Python's.
@@ -94,6 +94,9 @@ class TestDocument(unittest.TestCase):
                 schema = self.schemas[name]
                 self.assertLessEqual(set(fields), set(schema["properties"]))
                 self.assertLessEqual(set(schema.get("required", [])), set(fields))
+
+    def test_temporary_codes(self):
+        self.assertEqual(list(errors.TEMPORARY_CODES), self.schemas["Problem"]["x-temporary-codes"])
 
     def test_calls(self):
         paths = {re.sub(r"\{[^}]*\}", "{}", p): o for p, o in self.document["paths"].items()}

@@ -94,7 +94,7 @@ class TestOutput(StreamCase):
 
     # An error that a repetition does not change ends the reading; another one does not.
     def test_line_with_an_error(self):
-        problems = [{"status": 503, "code": "not_ready", "detail": "it stops"}, {"status": 409, "code": "attached_elsewhere", "detail": "another"}]
+        problems = [{"status": 503, "code": "not_ready", "detail": "it stops"}, {"status": 502, "code": "unhealthy", "detail": "the container has exited"}]
 
         def follow(h):
             h.send_response(200)
@@ -105,7 +105,7 @@ class TestOutput(StreamCase):
         self.fake.answers[("GET", "/v1/claims/c1/exec/k1/output")] = follow
         with self.assertRaises(HostlerError) as caught:
             next(self.start())
-        self.assertEqual((caught.exception.status, caught.exception.code), (409, "attached_elsewhere"))
+        self.assertEqual((caught.exception.status, caught.exception.code), (502, "unhealthy"))
         self.assertEqual(problems, [])
 
     # A server that stays away ends the reading in time.

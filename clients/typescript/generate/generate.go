@@ -50,6 +50,7 @@ type schema struct {
 	Items       *schema
 	OneOf       []schema
 	AnyOf       []schema
+	Temporary   []string `json:"x-temporary-codes"` // of Problem
 	// AdditionalProperties is a schema, or false in what a client sends.
 	AdditionalProperties json.RawMessage
 }
@@ -77,6 +78,10 @@ func Types(text []byte) (string, error) {
 		fmt.Fprintf(&b, "export interface %s {\n", name)
 		writeProperties(&b, s)
 		b.WriteString("}\n\n")
+	}
+	if codes := doc.Components.Schemas["Problem"].Temporary; len(codes) > 0 {
+		writeComment(&b, "", "The codes of errors that end by themselves. All other codes are final.")
+		fmt.Fprintf(&b, "export const TEMPORARY_CODES: readonly string[] = [%s];\n\n", strings.Join(quoted(codes), ", "))
 	}
 	writeOperations(&b, doc.Paths)
 	return b.String(), nil
@@ -169,14 +174,19 @@ func union(list []schema, closed bool) string {
 
 // values returns the type of an enumeration.
 func values(list []string, closed bool) string {
-	var quoted []string
-	for _, v := range list {
-		quoted = append(quoted, quote(v))
-	}
+	all := quoted(list)
 	if !closed {
-		quoted = append(quoted, "(string & {})") // editors propose the known ones
+		all = append(all, "(string & {})") // editors propose the known ones
 	}
-	return strings.Join(quoted, " | ")
+	return strings.Join(all, " | ")
+}
+
+func quoted(list []string) []string {
+	out := make([]string, len(list))
+	for i, v := range list {
+		out[i] = quote(v)
+	}
+	return out
 }
 
 func writeOperations(b *strings.Builder, paths map[string]map[string]operation) {

@@ -40,6 +40,7 @@ func TestTypes(t *testing.T) {
 	    "Sent": {"additionalProperties": false, "required": ["a"], "properties": {
 	      "a": {"type": "string", "enum": ["x", "y"]},
 	      "b": {"oneOf": [{"type": "string"}, {"type": "integer"}]}}},
+	    "Problem": {"type": "object", "x-temporary-codes": ["x", "y"]},
 	    "Got": {"description": "It ends */ here.", "properties": {
 	      "a-b": {"type": "string", "enum": ["x"]},
 	      "c": {"type": ["array", "null"], "items": {"$ref": "#/components/schemas/Sent"}},
@@ -74,10 +75,15 @@ export interface Got {
 };
 }
 
+export type Problem = Record<string, unknown>;
+
 export interface Sent {
   a: "x" | "y";
   b?: string | number;
 }
+
+/** The codes of errors that end by themselves. All other codes are final. */
+export const TEMPORARY_CODES: readonly string[] = ["x", "y"];
 
 /** What requests have and are answered with, by method and path. */
 export interface Operations {

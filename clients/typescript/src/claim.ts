@@ -177,7 +177,7 @@ export class Claim implements AsyncDisposable {
       try {
         return (await this.#transport.call(operation, given, how)).value;
       } catch (err) {
-        if (!(err instanceof HostlerError) || !err.isTemporary || ![0, 502, 503, 504].includes(err.status) || failures >= MAX_POLL_FAILURES) {
+        if (!(err instanceof HostlerError) || !err.isTemporary || failures >= MAX_POLL_FAILURES) {
           throw err;
         }
       }
@@ -213,7 +213,7 @@ export class Claim implements AsyncDisposable {
       try {
         await this.touch({ signal });
       } catch (err) {
-        if (!(err instanceof HostlerError && err.isTemporary)) {
+        if (!(err instanceof HostlerError) || (err.status >= 400 && err.status < 500)) {
           return; // it has ended: the next call shows why
         }
       }

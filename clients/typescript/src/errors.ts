@@ -1,10 +1,13 @@
-import type { Problem } from "./types.js";
+import { type Problem, TEMPORARY_CODES } from "./types.js";
 
 /** Codes of this client, in addition to those of the server. */
 export const NO_ANSWER = "no_answer";
 export const CLIENT_TIMEOUT = "client_timeout";
 export const INVALID_ANSWER = "invalid_answer";
 export const CLOSED = "closed";
+
+// Of answers without a code: of a proxy whose server does not answer.
+const TEMPORARY_STATUSES = [502, 503, 504];
 
 /**
  * An answer that is an error, or none.
@@ -38,9 +41,12 @@ export class HostlerError extends Error {
     this.problem = more.problem ?? {};
   }
 
-  /** Whether a connection that was lost to this error can be made again. */
+  /** Whether its cause ends by itself, so that the request may succeed later. */
   get isTemporary(): boolean {
-    return this.code !== CLOSED && this.code !== INVALID_ANSWER && (this.status === 0 || this.status >= 500);
+    if (this.code === "") {
+      return TEMPORARY_STATUSES.includes(this.status);
+    }
+    return this.code === NO_ANSWER || this.code === CLIENT_TIMEOUT || TEMPORARY_CODES.includes(this.code);
   }
 }
 

@@ -297,7 +297,7 @@ export interface CommandLine {
   data?: string;
   /** The last line of a command that has ended. */
   end?: CommandResult;
-  /** The last line otherwise: continue after the last byte, unless the code is attached_elsewhere or output_lost. */
+  /** The last line otherwise: continue after the last byte if the code is one of x-temporary-codes of Problem. All other codes are final. */
   error?: Problem;
   /** Of the first byte of data, in the output of both streams; 0 if it is not there. */
   offset?: number;
@@ -1705,6 +1705,9 @@ export interface WorkloadRejectedData {
   /** The number of other faults. */
   more?: number;
 }
+
+/** The codes of errors that end by themselves. All other codes are final. */
+export const TEMPORARY_CODES: readonly string[] = ["engine_unavailable", "not_ready", "storage_unavailable", "timeout", "wrong_version"];
 
 /** What requests have and are answered with, by method and path. */
 export interface Operations {

@@ -112,13 +112,15 @@ test("errors of the output", async (t) => {
   const fail = (_, res) => res.end(`${JSON.stringify({ start: {} })}\n${JSON.stringify({ error: problemOfLine })}\n`);
   fake.answer(OUTPUT, fail);
   await assert.rejects(command.read(), code("attached_elsewhere"));
+  problemOfLine = { status: 502, code: "unhealthy", detail: "the container has exited" };
+  await assert.rejects(command.read(), code("unhealthy"));
 
   problemOfLine = { status: 503, code: "engine_unavailable", detail: "" };
   const bounded = await claim.start(["x"], { id: "k1", lostTimeout: 30 });
   await assert.rejects(bounded.read(), code("engine_unavailable"));
 
   fake.output = pieces(2);
-  const failures = [problem(503, "storage_unavailable"), problem(502, "unhealthy"), fail];
+  const failures = [problem(503, "storage_unavailable"), (_, res) => res.writeHead(502).end("<html>"), fail];
   fake.answer(OUTPUT, (req, res) => {
     const next = failures.shift();
     if (failures.length === 0) {
@@ -131,7 +133,7 @@ test("errors of the output", async (t) => {
   waits.length = 0;
   await command.wait();
   assert.deepEqual(waits, [1, 2, 3]);
-  assert.deepEqual(lost, ["storage_unavailable", "unhealthy", "engine_unavailable"]);
+  assert.deepEqual(lost, ["storage_unavailable", "", "engine_unavailable"]);
 });
 
 // What the server would not write is an error.
