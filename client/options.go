@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -31,7 +32,8 @@ type Options struct {
 const socketBase = "http://localhost"
 
 // NewWithOptions returns a client of the server at base, such as
-// http://127.0.0.1:8700, or unix:///run/hostler/api.sock for a Unix socket.
+// http://127.0.0.1:8700, or unix:///run/hostler/api.sock for a Unix socket; unix:api.sock
+// is one in the working directory.
 func NewWithOptions(base string, o Options) (*Client, error) {
 	u, err := url.Parse(base)
 	if err != nil {
@@ -40,10 +42,14 @@ func NewWithOptions(base string, o Options) (*Client, error) {
 	c := &Client{base: strings.TrimRight(base, "/"), name: strings.TrimRight(base, "/"), key: o.Key, credential: o.Credential}
 	dialer := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}
 	switch {
-	case u.Scheme == "unix" && u.Host == "" && filepath.IsAbs(u.Path) && u.RawQuery == "":
+	case u.Scheme == "unix":
+		path, err := socketPath(u)
+		if err != nil {
+			return nil, addressError(base)
+		}
 		c.base = socketBase
 		c.dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return dialer.DialContext(ctx, "unix", u.Path)
+			return dialer.DialContext(ctx, "unix", path)
 		}
 	case u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		return nil, addressError(base)
@@ -51,6 +57,19 @@ func NewWithOptions(base string, o Options) (*Client, error) {
 	c.tls = o.TLS.Clone()
 	c.http = &http.Client{Transport: c.newTransport(), CheckRedirect: checkRedirect}
 	return c, nil
+}
+
+// socketPath returns the absolute path of a Unix socket.
+func socketPath(u *url.URL) (string, error) {
+	relative, err := url.PathUnescape(u.Opaque)
+	if err != nil {
+		return "", err
+	}
+	path := cmp.Or(u.Path, relative)
+	if u.Host != "" || path == "" || u.RawQuery != "" {
+		return "", errors.New("it names no file")
+	}
+	return filepath.Abs(path)
 }
 
 func addressError(base string) error {

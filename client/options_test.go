@@ -53,6 +53,15 @@ func TestUnixSocket(t *testing.T) {
 	require.Error(t, err)
 	require.NotErrorIs(t, err, ErrNoResponse, "the server answers that it has no ports")
 
+	here, err := os.Getwd()
+	require.NoError(t, err)
+	relative, err := filepath.Rel(here, path)
+	require.NoError(t, err)
+	c2, err := NewWithOptions("unix:"+relative, Options{Key: "k"})
+	require.NoError(t, err)
+	_, err = c2.Pools(t.Context())
+	require.NoError(t, err)
+
 	server.Close()
 	_, err = c.Pools(t.Context())
 	require.ErrorContains(t, err, "unix://"+path)
@@ -125,7 +134,7 @@ func TestCredential(t *testing.T) {
 // An address that is none of a server is an error that shows how it is written.
 func TestAddresses(t *testing.T) {
 	t.Parallel()
-	for _, base := range []string{"", "localhost:8700", "ftp://a", "unix://host/path", "unix:relative", "unix://", "http://", "://"} {
+	for _, base := range []string{"", "localhost:8700", "ftp://a", "unix://host/path", "unix:", "unix:a%zz", "unix:a?b", "unix://", "http://", "://"} {
 		_, err := New(base, "")
 		require.ErrorContains(t, err, "it is written like", base)
 	}

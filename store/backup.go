@@ -45,7 +45,7 @@ func backup(ctx context.Context, path, dest string) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	part := filepath.Join(dir, "hostler.db")
-	if _, err := db.ExecContext(ctx, `VACUUM INTO $1`, part); err != nil {
+	if _, err := db.ExecContext(ctx, `VACUUM INTO $1`, fileURL(part).String()); err != nil {
 		return err
 	}
 	if err := os.Chmod(part, 0o600); err != nil {

@@ -112,6 +112,30 @@ func TestRestore(t *testing.T) {
 	require.Empty(t, replaced)
 }
 
+// Every path that names a file for the system names the same one here.
+func TestBackupPaths(t *testing.T) {
+	t.Chdir(t.TempDir())
+	here, err := os.Getwd()
+	require.NoError(t, err)
+	for _, dir := range []string{"d1", "./d2", "../" + filepath.Base(here) + "/d3", "a:b", "file:d4", "d5/ä ?x=1#%41", filepath.Join(here, "d6"), "/" + filepath.Join(here, "d7")} {
+		path, into := dir+"/hostler.db", dir+".copy"
+		db, err := Open(t.Context(), path)
+		require.NoError(t, err, dir)
+		require.NoError(t, db.SetMeta(t.Context(), "dir", dir))
+		require.NoError(t, db.Close())
+		require.NoError(t, Backup(t.Context(), path, into), dir)
+		replaced, err := Restore(t.Context(), into, path)
+		require.NoError(t, err, dir)
+		require.FileExists(t, replaced)
+		db, err = Open(t.Context(), path)
+		require.NoError(t, err, dir)
+		got, err := db.Meta(t.Context(), "dir")
+		require.NoError(t, err, dir)
+		require.Equal(t, dir, got)
+		require.NoError(t, db.Close())
+	}
+}
+
 // A copy has the cursors with the log: each event after a cursor is handled once
 // in the restored database.
 func TestRestoreKeepsCursors(t *testing.T) {

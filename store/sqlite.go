@@ -95,9 +95,13 @@ var (
 
 func pragma(name, value string) string { return "_pragma=" + name + "(" + value + ")" }
 
+// fileURL returns SQLite's URL of a file. Without OmitHost the first part of a relative
+// path would be a host.
+func fileURL(path string) *url.URL { return &url.URL{Scheme: "file", OmitHost: true, Path: filepath.Clean(path)} }
+
 // uri returns the driver's name for the file with settings.
 func uri(path string, settings []string) string {
-	u := url.URL{Scheme: "file", Path: path}
+	u := fileURL(path)
 	all := append([]string{
 		pragma("busy_timeout", fmt.Sprint(busyTimeout.Milliseconds())), pragma("foreign_keys", "1"),
 	}, settings...)

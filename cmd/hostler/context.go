@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -43,6 +44,12 @@ With --issuer and --client-id the credential is a token: ` + "`hostler login`" +
 				if err := login.check(); err != nil {
 					return usagef(cmd, "%v", err)
 				}
+			}
+			if path, isRelative := strings.CutPrefix(c.Server, "unix:"); isRelative && !strings.HasPrefix(path, "/") {
+				if err := makeAbsolute(&path); err != nil {
+					return err
+				}
+				c.Server = "unix://" + path
 			}
 			for _, path := range []*string{&c.KeyFile, &c.CAFile, &c.ClientCert, &c.ClientKey, &login.CAFile} {
 				if err := makeAbsolute(path); err != nil {

@@ -128,6 +128,8 @@ func TestContexts(t *testing.T) {
 	require.JSONEq(t, `{"name":"a","current":true,"server":"https://a.example.com"}`, mustRun(t, "context", "show", "-o", "json"))
 	mustRun(t, "context", "use", "b")
 	require.Contains(t, mustRun(t, "context", "show"), "unix:///run/b.sock")
+	mustRun(t, "context", "add", "c", "--server", "unix:c.sock")
+	require.Contains(t, mustRun(t, "context", "list"), "unix://"+filepath.Join(dir, "c.sock"))
 	info, err := os.Stat(path)
 	require.NoError(t, err)
 	require.EqualValues(t, 0o600, info.Mode().Perm())
