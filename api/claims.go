@@ -77,6 +77,7 @@ type ClaimRequest struct {
 	Tenant   string    `json:"tenant,omitempty" maxLength:"200" doc:"The tenant's name, by default that of the credential; a repeated request for the same tenant returns the same claim." example:"alice"`
 	Wait     *Duration `json:"wait,omitempty" doc:"How long to wait for a container, at most 5m. 0: not at all, so that only an idle container is claimed. Default: not at all when every container is in use, and up to 2m for one that is being created."`
 
+	RequestID   string            `json:"request_id,omitempty" maxLength:"128" doc:"A repeated request with the id of the one that created the claim is answered with 201 too: its answer was lost. Chosen at random for each claim."`
 	Labels      map[string]string `json:"labels,omitempty" doc:"For filters of claims and events, at most 16. They do not change."`
 	Parameters  map[string]string `json:"parameters,omitempty" doc:"Those that the workload declares, for its hooks."`
 	Environment map[string]string `json:"environment,omitempty" doc:"Of the main process, over the workload's: at most 64 variables and 32 KiB. Hooks do not get it."`
@@ -107,7 +108,7 @@ func (a *API) claim(ctx context.Context, in *claimIn) (*claimOut, error) {
 	}
 	c, created, err := a.o.Claimer.Claim(ctx, claim.Request{
 		Workload: in.Body.Workload, Tenant: tenant, Wait: wait, NoWait: in.Body.Wait != nil && wait == 0, Traceparent: validTraceparent(in.Traceparent),
-		Actor:  activity.ActorOf(ctx).Name,
+		Actor: activity.ActorOf(ctx).Name, ID: in.Body.RequestID,
 		Labels: in.Body.Labels, Parameters: in.Body.Parameters, Environment: in.Body.Environment, ExpiresIn: in.Body.ExpiresIn.Duration,
 	})
 	if scopeOf(ctx) != nil && errors.Is(err, pool.ErrWorkloadNotFound) {
@@ -123,7 +124,7 @@ func (a *API) claim(ctx context.Context, in *claimIn) (*claimOut, error) {
 		return nil, ofBody(err)
 	}
 	out := &claimOut{Status: http.StatusOK, Body: a.viewClaim(ctx, c)}
-	if created {
+	if created || in.Body.RequestID != "" && c.Request == in.Body.RequestID {
 		out.Status = http.StatusCreated
 	}
 	return out, nil

@@ -97,6 +97,8 @@ type Claim struct {
 	// Owner is the server that changed the claim last. While the claim is
 	// pending or releasing, that server works on it. Empty with a single server.
 	Owner string `json:"-"`
+	// Request is the id of the request that created it, or "".
+	Request string `json:"-"`
 	// Traceparent is that of the request for which its hooks run, or "".
 	Traceparent string `json:"-"`
 	// ContainerFence is the container's fence (see pool.Container.Fence) at the

@@ -100,7 +100,7 @@ func (a *acquisition) tryReserve(ctx context.Context, queued bool) error {
 	}
 	isKept := a.current.Pool.Reuse == workload.ReuseSameTenant
 	c, err := a.store.Reserve(context.WithoutCancel(ctx), Reservation{
-		Claim: a.claim.ID, Traceparent: a.request.Traceparent, Environment: digest, Actor: a.request.Actor, Workload: a.claim.Workload, Tenant: a.claim.Tenant,
+		Claim: a.claim.ID, Traceparent: a.request.Traceparent, Environment: digest, Actor: a.request.Actor, Request: a.request.ID, Workload: a.claim.Workload, Tenant: a.claim.Tenant,
 		Revision: a.record.Revision, Reuse: a.current.Pool.Reuse,
 		Labels: a.request.Labels, Parameters: a.terms.parameters, Sealed: a.terms.sealed, Lifetime: a.request.ExpiresIn, Refusal: a.terms.refusal,
 		EnqueueOnly: a.record.Draining || queued && !isKept, OwnOnly: queued,

@@ -78,6 +78,9 @@ type Request struct {
 	Traceparent string
 	// Actor is who claims: see activity.Actor.
 	Actor string
+	// ID is that of the request, so that a repeated one is known to have created the
+	// claim; empty for none.
+	ID string
 	// Labels are for the tenant and for lists.
 	Labels map[string]string
 	// Parameters are those that the workload declares.

@@ -58,6 +58,7 @@ type Reservation struct {
 	Traceparent string // of a new claim
 	Environment string // Claim.EnvironmentDigest of a new claim
 	Actor       string // who claims
+	Request     string // Claim.Request of a new claim
 	Workload    string
 	Tenant      string
 	Revision    string // the workload's current one

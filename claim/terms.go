@@ -28,7 +28,10 @@ const (
 // Hidden stands for the value of a secret parameter.
 const Hidden = "•••"
 
-var labelName = regexp.MustCompile(`\A[a-z0-9][a-z0-9._/-]{0,62}\z`)
+var (
+	labelName = regexp.MustCompile(`\A[a-z0-9][a-z0-9._/-]{0,62}\z`)
+	requestID = regexp.MustCompile(`\A[A-Za-z0-9][A-Za-z0-9._:-]{0,127}\z`)
+)
 
 // ErrNotConfigured is returned for a secret parameter without a key to encrypt it.
 var ErrNotConfigured = errors.New("secret parameters are not configured")
@@ -75,6 +78,9 @@ func shown(name string) string {
 // Check returns a *RequestError if no claim could have the request's labels, lifetime
 // or environment.
 func (r Request) Check() error {
+	if r.ID != "" && !requestID.MatchString(r.ID) {
+		return &RequestError{"request_id", "it has at most 128 letters, digits and . _ : -, beginning with a letter or digit"}
+	}
 	if err := CheckLabels(r.Labels); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -122,6 +123,7 @@ type claimRequest struct {
 	Tenant   string `json:"tenant,omitempty"`
 	Wait     string `json:"wait,omitempty"`
 
+	RequestID   string            `json:"request_id"`
 	Labels      map[string]string `json:"labels,omitempty"`
 	Parameters  map[string]string `json:"parameters,omitempty"`
 	Environment map[string]string `json:"environment,omitempty"`
@@ -129,7 +131,7 @@ type claimRequest struct {
 }
 
 func newClaimRequest(workload, tenant string, wait time.Duration) claimRequest {
-	r := claimRequest{Workload: workload, Tenant: tenant}
+	r := claimRequest{Workload: workload, Tenant: tenant, RequestID: rand.Text()}
 	switch {
 	case wait == NoWait:
 		r.Wait = "0s"
@@ -145,8 +147,8 @@ func newClaimRequest(workload, tenant string, wait time.Duration) claimRequest {
 const NoWait time.Duration = -1
 
 // Claim requests a container and returns when the claim is active. Asking for
-// what the tenant holds already returns it, with created false. wait is how long
-// to wait for a container; see NoWait.
+// what the tenant holds already returns it, with created false: another program may
+// use it, so do not release it. wait is how long to wait for a container; see NoWait.
 func (c *Client) Claim(ctx context.Context, workload, tenant string, wait time.Duration) (out Claim, created bool, err error) {
 	out, status, err := post[Claim](ctx, c, "/v1/claims", newClaimRequest(workload, tenant, wait))
 	return out, status == http.StatusCreated, err

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -18,6 +19,10 @@ type ClaimOptions struct {
 	Parameters  map[string]string // of the workload, for its hooks
 	Environment map[string]string // of the main process
 	ExpiresIn   time.Duration     // how long it lasts since it is active; 0: until it is released
+	// RequestID names the request: one that is repeated with the id of the one that
+	// created the claim has created true. Empty: a random one, for the attempts of one
+	// call.
+	RequestID string
 }
 
 // ClaimWith is Claim with options. Labels, environment and lifetime of an existing
@@ -25,6 +30,7 @@ type ClaimOptions struct {
 func (c *Client) ClaimWith(ctx context.Context, workload, tenant string, o ClaimOptions) (out Claim, created bool, err error) {
 	r := newClaimRequest(workload, tenant, o.Wait)
 	r.Labels, r.Parameters, r.Environment = o.Labels, o.Parameters, o.Environment
+	r.RequestID = cmp.Or(o.RequestID, r.RequestID)
 	if o.ExpiresIn != 0 {
 		r.ExpiresIn = o.ExpiresIn.String()
 	}

@@ -26,6 +26,7 @@ var claimColumns = columns[claim.Claim]{
 	{name: "workload", use: immutable, field: func(c *claim.Claim) any { return &c.Workload }},
 	{name: "tenant", use: immutable, field: func(c *claim.Claim) any { return &c.Tenant }},
 	{name: "actor", use: immutable, field: func(c *claim.Claim) any { return &c.Actor }},
+	{name: "request_id", use: immutable, field: func(c *claim.Claim) any { return &c.Request }},
 	{name: "container", field: func(c *claim.Claim) any { return &c.Container }},
 	{name: "revision", field: func(c *claim.Claim) any { return &c.Revision }},
 	{name: "state", field: func(c *claim.Claim) any { return (*string)(&c.State) }},

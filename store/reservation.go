@@ -103,7 +103,7 @@ func reserve(t *tx, r claim.Reservation) (claim.Claim, error) {
 	if isNew {
 		c, err = addPendingClaim(t, normalized(claim.Claim{
 			ID: r.Claim, Workload: r.Workload, Tenant: r.Tenant, State: claim.Pending,
-			CreatedAt: t.now, Fence: toNanos(t.now), Owner: t.owner, Traceparent: r.Traceparent, EnvironmentDigest: r.Environment, Actor: sanitizeText(r.Actor),
+			CreatedAt: t.now, Fence: toNanos(t.now), Owner: t.owner, Traceparent: r.Traceparent, EnvironmentDigest: r.Environment, Actor: sanitizeText(r.Actor), Request: r.Request,
 			Labels: r.Labels, Parameters: r.Parameters, Sealed: r.Sealed, ExpiresAt: expiryOf(t, r),
 		}))
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 
 // schemaNumber is the number of the schema in schema.sql. Until the first release
 // a change of that file raises it, and a database with another number is refused.
-const schemaNumber = 38
+const schemaNumber = 39
 
 // schemaText makes the tables of both databases. It is the same for both except
 // for what it writes as a field of sqlTypes: a type, or {{if .SQLite}} ...

@@ -224,6 +224,8 @@ CREATE TABLE claims (
     signals        {{.Int}} NOT NULL DEFAULT 0 CHECK (signals >= 0),
     -- Who claimed, and whose quota the claim counts for: empty without a credential.
     actor          TEXT     NOT NULL DEFAULT '',
+    -- The id of the request that created the claim; empty for none.
+    request_id     TEXT     NOT NULL DEFAULT '',
     quota_key      {{.Key}} NOT NULL DEFAULT '',
     -- A digest of the environment that a live claim has given its main process. Empty
     -- for none. The values are nowhere.

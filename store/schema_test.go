@@ -40,6 +40,7 @@ var databases = []struct {
 // tables of another version.
 var schemas = map[int]string{
 	38: "a9276f0dc0511e84",
+	39: "f6777d073e0d33dc",
 }
 
 func TestSchemaHasItsOwnNumber(t *testing.T) {

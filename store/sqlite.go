@@ -97,7 +97,9 @@ func pragma(name, value string) string { return "_pragma=" + name + "(" + value 
 
 // fileURL returns SQLite's URL of a file. Without OmitHost the first part of a relative
 // path would be a host.
-func fileURL(path string) *url.URL { return &url.URL{Scheme: "file", OmitHost: true, Path: filepath.Clean(path)} }
+func fileURL(path string) *url.URL {
+	return &url.URL{Scheme: "file", OmitHost: true, Path: filepath.Clean(path)}
+}
 
 // uri returns the driver's name for the file with settings.
 func uri(path string, settings []string) string {

@@ -65,13 +65,15 @@ class Client:
         parameters: Optional[Mapping[str, str]] = None,
         environment: Optional[Mapping[str, str]] = None,
         expires_in: Optional[float] = None,
+        request_id: str = "",
     ) -> "Claim":
         """A container for a tenant, when it is ready. If the tenant holds one already,
-        this is it, with created False. wait is how long to wait for a container when
+        this is it, with created False. A call that is repeated with the request_id of
+        the one that created it has created True. wait is how long to wait for a container when
         none is free, and expires_in how long the claim lasts, in seconds. With wait 0
         it is not waited for; None is the server's default, up to 2 minutes for a
         container that is being created."""
-        body: Dict[str, Any] = {"workload": workload, "tenant": tenant}
+        body: Dict[str, Any] = {"workload": workload, "tenant": tenant, "request_id": request_id or secrets.token_hex(16)}
         if wait is not None:
             body["wait"] = duration(wait)
         given = {"labels": labels, "parameters": parameters, "environment": environment}
@@ -107,8 +109,9 @@ def _key_of_environment() -> str:
 
 
 class Claim:
-    """A tenant's container. In a `with` block it is touched in the background, and it
-    is released at the end, also one that was there before."""
+    """A tenant's container. In a `with` block it is touched in the background. At the
+    end it is released if it was created by this call: one that the tenant held before
+    may be in use by another program."""
 
     def __init__(self, transport: Transport, info: types.Claim, created: bool, touch_every: float) -> None:
         self.id = info["id"]
@@ -181,7 +184,8 @@ class Claim:
     ) -> Command:
         """Start a command. Iterate over what this returns to read its output; with
         input, send it input. It continues until it ends, or with the claim, whatever
-        becomes of this program. terminal is rows and columns."""
+        becomes of this program. With the id of one that runs this is that one, which the
+        end of a block leaves running. terminal is rows and columns."""
         body = _command_body(command, timeout, user, workdir, environment)
         # With an id, a repeated request starts no second one.
         body.update(detach=True, id=id or secrets.token_hex(16))
@@ -189,8 +193,9 @@ class Claim:
             body["input"] = True
         if terminal is not None:
             body["terminal"] = {"rows": terminal[0], "columns": terminal[1]}
-        got = self._transport.call("POST", self._path + "/exec", body)[1]
-        return Command(self._transport, self.id, got["id"], is_owner=True, lost_timeout=lost_timeout)
+        status, got = self._transport.call("POST", self._path + "/exec", body)
+        # One that ran already is another program's, unless nobody else knows its id.
+        return Command(self._transport, self.id, got["id"], is_owner=not id or status == 201, lost_timeout=lost_timeout)
 
     def attach(self, id: str, after: int = 0, lost_timeout: float = 300.0) -> Command:
         """A command that was started before. Its output is read from the offset after
@@ -272,6 +277,9 @@ class Claim:
         return self
 
     def __exit__(self, kind: Any, *_: object) -> None:
+        if not self.created:
+            self.stop_touching()
+            return
         try:
             self.release()
         except HostlerError as err:

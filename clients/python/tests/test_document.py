@@ -36,7 +36,7 @@ CALLS = [
 
 # The fields of requests, by schema.
 REQUESTS = {
-    "ClaimRequest": ["workload", "tenant", "wait"],
+    "ClaimRequest": ["workload", "tenant", "wait", "request_id"],
     "ReleaseRequest": ["discard"],
     "CommandRequest": ["command", "timeout", "user", "workdir", "environment", "stdin", "input", "terminal", "id", "detach"],
     "WaitRequest": ["request_id", "name", "type", "timeout", "on_timeout", "context"],

@@ -216,6 +216,16 @@ class TestErrors(unittest.TestCase):
             self.assertTrue(touched.wait(10))
         self.assertEqual(self.count("POST", "/v1/claims/c1/release"), 1)
 
+        # One that the tenant held before is another program's.
+        self.fake.answers[("POST", "/v1/claims")] = lambda h: (h.body(), h.json(200, CLAIM))
+        with self.held() as claim:
+            self.assertFalse(claim.created)
+        self.fake.answers[("GET", "/v1/claims/c1")] = lambda h: h.json(200, CLAIM)
+        with self.client.get_claim("c1"):
+            pass
+        self.assertEqual(self.count("POST", "/v1/claims/c1/release"), 1)
+        del self.fake.answers[("POST", "/v1/claims")]
+
         # The error of the block counts, also when the release fails.
         problem = {"status": 502, "code": "sync_failed", "detail": "the bucket is away"}
         self.fake.answers[("POST", "/v1/claims/c1/release")] = lambda h: (h.body(), h.json(502, problem))

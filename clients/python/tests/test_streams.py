@@ -172,6 +172,11 @@ class TestOutput(StreamCase):
         with self.claim.attach("k1") as command:
             next(command)
         self.assertNotEqual(self.fake.requests[-1][0], "DELETE")
+        # Nor is one that ran already, under an id that its caller has chosen.
+        self.fake.answers[("POST", "/v1/claims/c1/exec")] = lambda h: (h.body(), h.json(200, {"id": "k1"}))
+        with self.claim.start(["x"], id="k1") as command:
+            next(command)
+        self.assertNotEqual(self.fake.requests[-1][0], "DELETE")
 
 
 class TestInput(StreamCase):

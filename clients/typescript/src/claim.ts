@@ -30,7 +30,8 @@ export interface StartOptions extends CommandOptions {
   /** Input will be sent. */
   input?: boolean;
   terminal?: api.TerminalSize;
-  /** A request that is repeated with an id starts no second command. */
+  /** A request that is repeated with an id starts no second command. `await using` leaves
+   * one that ran already running. */
   id?: string;
   /** How long lost connections are made again. Default: 5 minutes. */
   lostTimeout?: number;
@@ -44,7 +45,8 @@ export interface WaitOptions extends CallOptions {
   requestId?: string;
 }
 
-/** A tenant's container. `await using` releases it, also one that was there before. */
+/** A tenant's container. `await using` releases it if the call created it: one that the
+ * tenant held before may be in use by another program. */
 export class Claim implements AsyncDisposable {
   readonly id: string;
   /** The claim as it was last seen. */
@@ -102,7 +104,7 @@ export class Claim implements AsyncDisposable {
       body.stdin = options.stdin;
     }
     const how = { signal: options.signal, timeout: timeout + this.#transport.timeout, repeat: false };
-    return (await this.#exec(body, how)) as api.CompletedCommand;
+    return (await this.#exec(body, how)).value as api.CompletedCommand;
   }
 
   /** Start a command. Iterate over what this returns to read its output; with input,
@@ -116,12 +118,13 @@ export class Claim implements AsyncDisposable {
     if (options.terminal !== undefined) {
       body.terminal = options.terminal;
     }
-    const { id } = await this.#exec(body, { signal: options.signal });
-    return this.#command(id, 0, 0, true, options);
+    const { status, value } = await this.#exec(body, { signal: options.signal });
+    // One that ran already is another program's, unless nobody else knows its id.
+    return this.#command(value.id, 0, 0, options.id === undefined || status === 201, options);
   }
 
-  async #exec(body: api.CommandRequest, how: How): Promise<api.CompletedCommand | api.ClaimCommand> {
-    return (await this.#transport.call("POST /v1/claims/{id}/exec", { path: { id: this.id }, body }, how)).value;
+  #exec(body: api.CommandRequest, how: How): Promise<{ status: number; value: api.CompletedCommand | api.ClaimCommand }> {
+    return this.#transport.call("POST /v1/claims/{id}/exec", { path: { id: this.id }, body }, how);
   }
 
   /** A command that was started before. Its output is read from the offset after on;
@@ -221,7 +224,10 @@ export class Claim implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.release();
+    this.stopTouching();
+    if (this.created) {
+      await this.release();
+    }
   }
 }
 
@@ -254,7 +260,7 @@ function bodyOf(command: string[], options: CommandOptions): api.CommandRequest 
   return Object.assign(body, user && { user }, workdir && { workdir }, environment && { environment });
 }
 
-function randomId(): string {
+export function randomId(): string {
   // randomUUID is missing in pages without TLS.
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, "0")).join("");
 }

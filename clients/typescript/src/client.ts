@@ -1,5 +1,5 @@
 import "./dispose.js";
-import { Claim, HOOKS_TIMEOUT } from "./claim.js";
+import { Claim, HOOKS_TIMEOUT, randomId } from "./claim.js";
 import { backoff, duration } from "./deadline.js";
 import { type CallOptions, Transport } from "./transport.js";
 
@@ -36,6 +36,8 @@ export interface ClaimOptions {
   environment?: Record<string, string>;
   /** Milliseconds that the claim lasts since it is active. Default: until it is released. */
   expiresIn?: number;
+  /** A call that is repeated with the id of the one that created the claim has created true. Default: a random one. */
+  requestId?: string;
 }
 
 /**
@@ -60,9 +62,9 @@ export class Client {
    * is it, with created false. wait is how long to wait for a container when none is
    * free. It is touched in the background, every touchEvery milliseconds; 0 is never. */
   async claim(workload: string, tenant: string, options: CallOptions & ClaimOptions = {}): Promise<Claim> {
-    const { wait, touchEvery = TOUCH_EVERY, signal, labels, parameters, environment, expiresIn } = options;
+    const { wait, touchEvery = TOUCH_EVERY, signal, labels, parameters, environment, expiresIn, requestId = randomId() } = options;
     const body = {
-      workload, tenant, labels, parameters, environment,
+      workload, tenant, labels, parameters, environment, request_id: requestId,
       ...(wait === undefined ? {} : { wait: duration(wait) }),
       ...(expiresIn === undefined ? {} : { expires_in: duration(expiresIn) }),
     };

@@ -257,6 +257,8 @@ export interface ClaimRequest {
   labels?: Record<string, string>;
   /** Those that the workload declares, for its hooks. */
   parameters?: Record<string, string>;
+  /** A repeated request with the id of the one that created the claim is answered with 201 too: its answer was lost. Chosen at random for each claim. */
+  request_id?: string;
   /** The tenant's name, by default that of the credential; a repeated request for the same tenant returns the same claim. */
   tenant?: string;
   /** How long to wait for a container, at most 5m. 0: not at all, so that only an idle container is claimed. Default: not at all when every container is in use, and up to 2m for one that is being created. */

@@ -280,6 +280,10 @@ test("disposal of a claim", async (t) => {
     await claim.refresh();
   }
   assert.equal(fake.count("POST", "/v1/claims/c1/touch"), touches);
+  // One that the tenant held before is another program's.
+  fake.answer("POST /v1/claims", (_, res) => json(res, 200, CLAIM));
+  await (await client.claim("demo", "alice", { touchEvery: 1 }))[Symbol.asyncDispose]();
+  assert.equal(fake.count("POST", "/v1/claims/c1/release"), 1);
   fake.answer("POST /v1/claims/c1/release", problem(502, "sync_failed"));
   await assert.rejects(claim[Symbol.asyncDispose](), hostlerError(502, "sync_failed"));
 });

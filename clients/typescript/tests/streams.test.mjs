@@ -217,6 +217,9 @@ test("disposal", async (t) => {
   await other.wait();
   await other[Symbol.asyncDispose]();
   await (await claim.attach("k1"))[Symbol.asyncDispose]();
+  fake.answer("POST /v1/claims/c1/exec", (_, res) => json(res, 200, { id: "k1" })); // it ran already
+  await (await claim.start(["x"], { id: "k1" }))[Symbol.asyncDispose]();
+  fake.answers.delete("POST /v1/claims/c1/exec");
   assert.equal(ended(), 1);
   fake.answer("DELETE /v1/claims/c1/exec/k1", problem(409, "claim_not_active"));
   await (await claim.start(["x"], { id: "k1" }))[Symbol.asyncDispose]();
