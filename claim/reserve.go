@@ -103,7 +103,7 @@ func (a *acquisition) tryReserve(ctx context.Context, queued bool) error {
 		Claim: a.claim.ID, Traceparent: a.request.Traceparent, Environment: digest, Actor: a.request.Actor, Request: a.request.ID, Workload: a.claim.Workload, Tenant: a.claim.Tenant,
 		Revision: a.record.Revision, Reuse: a.current.Pool.Reuse,
 		Labels: a.request.Labels, Parameters: a.terms.parameters, Sealed: a.terms.sealed, Lifetime: a.request.ExpiresIn, Refusal: a.terms.refusal,
-		EnqueueOnly: a.record.Draining || queued && !isKept, OwnOnly: queued,
+		EnqueueOnly: a.record.Draining || a.pools.Engine.Down() != nil || queued && !isKept, OwnOnly: queued,
 	})
 	if a.terms.refusal != nil && errors.Is(err, a.terms.refusal) {
 		return fmt.Errorf("%w: %w", errNotRecorded, err)
@@ -175,6 +175,9 @@ func (a *acquisition) waitCanceled(ctx context.Context) error {
 // without a wait time, when no container is being created for it; for every
 // caller, when the pool is draining or its workload is being deleted.
 func (a *acquisition) failFast(ctx context.Context, waiter *pool.Waiter) error {
+	if err := a.pools.Engine.Down(); err != nil && a.request.Wait <= 0 {
+		return err
+	}
 	u, err := a.unavailability(ctx, waiter.Position())
 	if err != nil {
 		return err
@@ -185,8 +188,12 @@ func (a *acquisition) failFast(ctx context.Context, waiter *pool.Waiter) error {
 	return u
 }
 
-// waitTimedOut returns the error of a claim whose wait time has elapsed.
+// waitTimedOut returns the error of a claim whose wait time has elapsed. While the
+// engine does not respond, that is the reason, whatever else the pool lacks.
 func (a *acquisition) waitTimedOut(ctx context.Context) error {
+	if err := a.pools.Engine.Err(); err != nil {
+		return err
+	}
 	u, err := a.unavailability(ctx, 0)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"github.com/hostler/hostler/internal/flow"
 	"github.com/hostler/hostler/internal/rootcause"
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/snapshot"
 	"github.com/hostler/hostler/workload"
 )
@@ -49,6 +50,9 @@ type acquisition struct {
 func (s *Service) acquire(ctx, workCtx context.Context, id string, r Request, w *workload.Workload, record pool.Record) (Claim, bool, error) {
 	// The wait for a container ends when the caller cancels, or when another
 	// caller releases the claim.
+	engineCtx, endBound := s.pools.Engine.Bound(workCtx, time.Now().Add(r.Wait))
+	defer endBound()
+	workCtx = engineCtx
 	waitCtx, cancelWait := context.WithCancelCause(ctx)
 	defer cancelWait(nil)
 	defer context.AfterFunc(workCtx, func() { cancelWait(context.Cause(workCtx)) })()
@@ -208,6 +212,9 @@ func (a *acquisition) fail(workCtx context.Context, cause error) (Claim, bool, e
 	step := "reserve"
 	if failed, ok := errors.AsType[*flow.Error](cause); ok {
 		step, cause = failed.Step, failed.Err
+	}
+	if ended := context.Cause(workCtx); errors.Is(ended, runtime.ErrUnavailable) {
+		cause = ended // whichever call of the engine it was
 	}
 	if errors.Is(cause, errNotRecorded) {
 		return Claim{}, false, cause

@@ -21,6 +21,7 @@ type Pools struct {
 	Catalog *Catalog
 	Queue   *WaitQueue
 	Health  *HealthChecker
+	Engine  *Engine
 	filler  *Filler
 	reaper  *Reaper
 	watcher *Watcher
@@ -35,6 +36,7 @@ type Pools struct {
 func New(store Store, rt runtime.Runtime, runner *runner.Runner, checkSink func(context.Context, *workload.Sync) error, log *slog.Logger) *Pools {
 	p := &Pools{Catalog: NewCatalog(store), Queue: NewWaitQueue(), runner: runner, store: store, log: log}
 	p.Health = NewHealthChecker(rt, store, p.beginLoss, log)
+	p.Engine = newEngine(rt, log, p.Queue.NotifyEvery)
 	p.outputs = p.Health.outputs
 	provisioner := NewProvisioner(store, rt, runner, p.Health, log)
 	p.reaper = NewReaper(store, p.Catalog, provisioner, log)

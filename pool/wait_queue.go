@@ -56,6 +56,15 @@ func (q *WaitQueue) NotifyAll(workload string) {
 	}
 }
 
+// NotifyEvery signals the first Waiter of each queue.
+func (q *WaitQueue) NotifyEvery() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, waiters := range q.waiters {
+		waiters[0].signal()
+	}
+}
+
 // Waiting returns the length of the workload's queue.
 func (q *WaitQueue) Waiting(workload string) int {
 	q.mu.Lock()

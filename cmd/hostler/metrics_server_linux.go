@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 	goruntime "runtime"
 	"strconv"
@@ -31,7 +32,7 @@ func (r *registry) MustRegister(all ...prometheus.Collector) {
 func (s *server) observed() observed {
 	records := &doctor.Doctor{Records: s.db, Catalog: s.pools.Catalog}
 	return observed{
-		records: s.db, engine: s.askEngine, protocol: s.rt.Protocols().Current, hookTimeout: records.HookTimeout,
+		records: s.db, engine: func(ctx context.Context) error { return s.pools.Engine.Probe(ctx) }, protocol: s.rt.Protocols().Current, hookTimeout: records.HookTimeout,
 		leads: func() bool { return s.member == nil || s.member.Leads() },
 	}
 }

@@ -16,7 +16,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/lmittmann/tint"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -25,7 +24,6 @@ import (
 	"github.com/hostler/hostler/hooks/request"
 	"github.com/hostler/hostler/membership"
 	"github.com/hostler/hostler/pool"
-	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/store"
 )
 
@@ -164,6 +162,7 @@ func (s *server) serve(ctx context.Context, c serveConfig, listener *listeners) 
 // runLoops starts the loops of every server, which end with ctx.
 func (s *server) runLoops(ctx context.Context, g *errgroup.Group, c serveConfig) {
 	g.Go(func() error { return s.events.Run(ctx) })
+	g.Go(func() error { return s.pools.Engine.Run(ctx) })
 	g.Go(func() error { return s.claims.Run(ctx) })
 	g.Go(func() error { return s.keeper.Run(ctx, s.inside) })
 	g.Go(func() error { return s.schedule.RunResumes(ctx) })
@@ -257,7 +256,7 @@ func (s *server) apiOptions(data string) api.Options {
 		// A caller retries: another server answers, or this one after its restart.
 		StorageUnavailable: []error{store.ErrUnavailable, store.ErrLocked, store.ErrDiskFull, membership.ErrFenced, store.ErrClosed, errStopped},
 		Ready: func(ctx context.Context) error {
-			if err := s.askEngine(ctx); err != nil {
+			if err := s.pools.Engine.Probe(ctx); err != nil {
 				return err
 			}
 			_, err := s.db.LastSeq(ctx)
@@ -266,15 +265,6 @@ func (s *server) apiOptions(data string) api.Options {
 		LiveOutput: liveOutput{s.rt, s.db.Claim, s.requests.Redactor(), s.log}.add,
 		Metrics:    s.metrics.handler(), OnRequest: s.metrics.newRequestCounter(), OnFollower: s.metrics.newFollowerGauge(), Auth: s.authenticator(), Keys: s.credentials, Bindings: s.credentials, Version: version(), Log: s.log,
 	}
-}
-
-// askEngine returns why the engine is not available.
-func (s *server) askEngine(ctx context.Context) error {
-	// The container does not exist, so the cost does not grow with the pools.
-	if _, err := s.rt.Status(ctx, uuid.Nil.String()); err != nil && !errors.Is(err, runtime.ErrNotFound) {
-		return err
-	}
-	return nil
 }
 
 var _ api.Pools = (*pool.Pools)(nil)
