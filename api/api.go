@@ -2,8 +2,10 @@ package api
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/hostler/hostler/access"
 	"github.com/hostler/hostler/auth"
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/runtime"
 )
 
 // Options configure the API.
@@ -61,6 +64,10 @@ type Options struct {
 	// answered; OnFollower likewise for a stream of events. nil: nothing observes them.
 	OnRequest  func() (end func(Served))
 	OnFollower func() (end func())
+
+	// EngineBound returns a context that ends when the engine does not respond after
+	// the deadline, with an error that is runtime.ErrUnavailable. nil: it never ends.
+	EngineBound func(ctx context.Context, deadline time.Time) (_ context.Context, end func())
 
 	// WriteTimeout bounds one write to a client. Heartbeat is the interval of
 	// heartbeats on an idle stream. UploadTimeout is how long a client may take for
@@ -200,6 +207,7 @@ func (a *API) routes() {
 
 // handle registers a route whose errors go through the table.
 func handle[I, O any](a *API, o huma.Operation, serve func(context.Context, *I) (*O, error)) {
+	serve = whileEngineResponds(a, o.OperationID, serve)
 	huma.Register(a.huma, a.documented(o), func(ctx context.Context, in *I) (*O, error) {
 		out, err := serve(ctx, in)
 		if err != nil {
@@ -207,6 +215,31 @@ func handle[I, O any](a *API, o huma.Operation, serve func(context.Context, *I) 
 		}
 		return out, nil
 	})
+}
+
+// engineOperations are those that wait for an answer of a container, and whose work
+// ends with their request. They end as well when the engine hangs.
+var engineOperations = []string{
+	"exec", "list-commands", "get-command", "end-command", "signal-command", "resize-command", "command-output", "ack-command", "command-input",
+	"container-logs", "get-file", "put-file", "delete-file",
+}
+
+// whileEngineResponds returns the operation, whose context also ends when the engine
+// does not respond.
+func whileEngineResponds[I, O any](a *API, operation string, serve func(context.Context, *I) (*O, error)) func(context.Context, *I) (*O, error) {
+	if a.o.EngineBound == nil || !slices.Contains(engineOperations, operation) {
+		return serve
+	}
+	return func(ctx context.Context, in *I) (*O, error) {
+		request := ctx
+		ctx, end := a.o.EngineBound(ctx, time.Now())
+		context.AfterFunc(request, end) // a response may still be written then
+		out, err := serve(ctx, in)
+		if cause := context.Cause(ctx); err != nil && errors.Is(cause, runtime.ErrUnavailable) {
+			err = cause // whatever the call has made of it
+		}
+		return out, err
+	}
 }
 
 // handleRaw registers a route that writes its own response.

@@ -142,8 +142,8 @@ func (e *Engine) downLocked() error {
 	return e.err
 }
 
-// Bound returns a context that ends with Down, once the deadline has passed. The caller
-// calls end.
+// Bound returns a context that ends with Down as its cause, once the deadline has
+// passed. The caller calls end.
 func (e *Engine) Bound(ctx context.Context, deadline time.Time) (_ context.Context, end func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	b := &engineBound{deadline, cancel}

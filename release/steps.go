@@ -49,16 +49,31 @@ func (s *Service) run(ctx context.Context, c claim.Claim, r Request, discard *at
 	op := &operation{Service: s, flow: flow.New(ctx, ctx, "release"), claim: c, request: r, discard: discard}
 	err := op.flow.Run(
 		flow.Step{Name: "releasing", Do: op.markReleasing},
-		flow.Step{Name: "end_uses", When: op.mayBeUsed, Do: op.endUses},
+		flow.Step{Name: "end_uses", When: op.mayBeUsed, Do: op.whileEngineResponds(op.endUses)},
 		flow.Step{Name: string(hooks.PreRelease), Do: op.preRelease},
 		flow.Step{Name: "upload", When: op.hasSyncOnRelease, Do: op.uploadState},
-		flow.Step{Name: "dispose", Do: op.restartOrDispose},
+		flow.Step{Name: "dispose", Do: op.whileEngineResponds(op.restartOrDispose)},
 		flow.Step{Name: "released", Do: op.markReleased},
 	)
 	if syncErr, ok := errors.AsType[*claim.SyncError](err); ok {
 		return op.retainForRetry(ctx, syncErr)
 	}
 	return op.claim, err
+}
+
+// whileEngineResponds returns a step whose context also ends when the engine does not
+// respond: the release is finished when it does again. Hooks and transfers have bounds
+// of their own.
+func (op *operation) whileEngineResponds(do func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		ctx, end := op.pools.Engine.Bound(ctx, time.Now())
+		defer end()
+		err := do(ctx)
+		if cause := context.Cause(ctx); err != nil && errors.Is(cause, runtime.ErrUnavailable) {
+			return cause // whatever the call has made of it
+		}
+		return err
+	}
 }
 
 // markReleasing records that the claim is releasing: from here on the tenant

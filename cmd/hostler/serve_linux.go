@@ -262,8 +262,9 @@ func (s *server) apiOptions(data string) api.Options {
 			_, err := s.db.LastSeq(ctx)
 			return err
 		},
-		LiveOutput: liveOutput{s.rt, s.db.Claim, s.requests.Redactor(), s.log}.add,
-		Metrics:    s.metrics.handler(), OnRequest: s.metrics.newRequestCounter(), OnFollower: s.metrics.newFollowerGauge(), Auth: s.authenticator(), Keys: s.credentials, Bindings: s.credentials, Version: version(), Log: s.log,
+		EngineBound: s.pools.Engine.Bound,
+		LiveOutput:  liveOutput{s.rt, s.db.Claim, s.requests.Redactor(), s.log}.add,
+		Metrics:     s.metrics.handler(), OnRequest: s.metrics.newRequestCounter(), OnFollower: s.metrics.newFollowerGauge(), Auth: s.authenticator(), Keys: s.credentials, Bindings: s.credentials, Version: version(), Log: s.log,
 	}
 }
 
