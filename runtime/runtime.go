@@ -122,8 +122,13 @@ type Observer interface {
 	// is recorded in the log, it has what was printed since then by the engine's
 	// clock. The caller closes it.
 	Logs(ctx context.Context, id string, since time.Time, tail int64) (io.ReadCloser, error)
+	// Reach returns nil if calls to the container can be answered: a connection to it
+	// is open, which costs the engine nothing, or could be opened. Otherwise it
+	// returns the error of such a call. The caller bounds it with ctx.
+	Reach(ctx context.Context, id string) error
 	// Watch calls onExit for every container of this Hostler whose main process
-	// exits or that disappears. It returns nil when ctx ends, and ErrUnavailable
+	// exits or that disappears, and for every change of a Condition: such an Exit has
+	// the Condition, and is none. Watch returns nil when ctx ends, and ErrUnavailable
 	// when it loses the engine. It calls ready once, as soon as no later exit can
 	// be missed; List finds earlier ones. Exits by Destroy are reported too. An
 	// exit while the engine's event stream was interrupted is reported when the
@@ -261,6 +266,10 @@ type Spec struct {
 	// will have. Only Check uses it, to reject those that the backend does not
 	// enforce.
 	CommandLimits ProcessLimits
+	// KeepsState means that the files of a tenant are read before the container may
+	// end. Where its end begins with a grace period, the container lasts for that
+	// period while a tenant has it, although its main process has exited.
+	KeepsState bool
 }
 
 // Limits bound what the container may use. Zero means the backend's default,
@@ -289,15 +298,33 @@ const (
 	Exited  State = "exited" // the main process exited, or the engine stopped it
 )
 
+// Condition is what the engine reports of a container in addition to its state.
+// An engine that removes containers at once, and runs them on its own machine, has
+// none.
+type Condition string
+
+// The conditions of a container.
+const (
+	// Terminating means that the engine was told to remove the container, by
+	// Destroy or by someone else. Until its grace period is over, it may run.
+	Terminating Condition = "terminating"
+	// Unreachable means that the container's machine does not report: the rest of
+	// the Status may be outdated.
+	Unreachable Condition = "unreachable"
+	// Reachable is the end of Unreachable. Only an Exit has it.
+	Reachable Condition = "reachable"
+)
+
 // Status describes one container as the backend reports it.
 type Status struct {
 	ID        string
 	Workload  string
 	Revision  string
 	State     State
-	ExitCode  int  // meaningful when Exited
-	OOMKilled bool // the engine reports that the container ran out of memory
-	Protocol  int  // the version in the engine's record of it; 0 if that has none
+	Condition Condition // Terminating, Unreachable or empty
+	ExitCode  int       // meaningful when Exited
+	OOMKilled bool      // the engine reports that the container ran out of memory
+	Protocol  int       // the version in the engine's record of it; 0 if that has none
 	Endpoint  Endpoint
 	// Node is the name of the machine that the container runs on. It never changes
 	// once the container was started. Only Status has it.
@@ -310,9 +337,11 @@ type Endpoint struct {
 	Ports []int  `json:"ports"` // as the workload lists them
 }
 
-// Exit reports that a container's main process exited.
+// Exit reports that a container's main process exited, or that its Condition has
+// changed.
 type Exit struct {
 	ID        string
+	Condition Condition // empty: the main process exited
 	ExitCode  int
 	OOMKilled bool
 	Time      time.Time

@@ -254,6 +254,6 @@ func (w *Workload) Spec(id string) runtime.Spec {
 		Ports: w.Ports, Networks: w.Networks, DNS: w.DNS,
 		Limits: w.Limits, Volumes: volumes,
 		StopSignal: w.StopSignal, StopGracePeriod: w.StopGracePeriod(),
-		Isolation: w.Isolation, CommandLimits: w.commandLimits(),
+		Isolation: w.Isolation, CommandLimits: w.commandLimits(), KeepsState: w.Sync != nil && w.Sync.Policy.OnRelease,
 	}
 }

@@ -242,6 +242,22 @@ func (s *supervisor) subscribeSignals() <-chan os.Signal {
 	return signals
 }
 
+// staysForState reports whether the server may have to save a tenant's files before
+// init ends: a tenant has the container, or files are being read.
+func (s *supervisor) staysForState() bool {
+	return s.config.StaysForState && s.config.StopGrace > 0 && (s.asks.hasTenant() || len(s.transfers) > 0)
+}
+
+// stopBySignal stops the main process. If the server may have to save a tenant's
+// files, init stays for the grace period.
+func (s *supervisor) stopBySignal() {
+	stay := s.staysForState()
+	s.stopMain(stay)
+	if stay {
+		time.AfterFunc(s.config.StopGrace, func() { s.stopMain(false) })
+	}
+}
+
 // handleSignals stops the main process on a stop signal and forwards all other
 // signals to it. Without a main process, SIGINT ends init.
 func (s *supervisor) handleSignals(signals <-chan os.Signal) {
@@ -251,7 +267,7 @@ func (s *supervisor) handleSignals(signals <-chan os.Signal) {
 		case number == shim.HaltSignal:
 			s.stopMain(true)
 		case number == syscall.SIGTERM || slices.Contains(s.config.StopSignals, int(number)):
-			s.stopMain(false)
+			s.stopBySignal()
 		case !s.main.signal(number) && number == syscall.SIGINT:
 			s.exit(0)
 		}

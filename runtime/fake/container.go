@@ -26,6 +26,7 @@ type container struct {
 	state       runtime.State
 	code        int
 	oom         bool
+	condition   runtime.Condition
 	exits       int // so far, which end what reads or writes a tree
 	files       *tree
 	hasBaseline bool
@@ -70,7 +71,7 @@ func (c *container) status() runtime.Status {
 	defer c.mu.Unlock()
 	s := runtime.Status{
 		ID: c.spec.ID, Workload: c.spec.Workload, Revision: c.spec.Revision,
-		State: c.state, ExitCode: c.code, OOMKilled: c.oom,
+		State: c.state, Condition: c.condition, ExitCode: c.code, OOMKilled: c.oom,
 		Endpoint: runtime.Endpoint{Ports: c.spec.Ports},
 	}
 	if c.state != runtime.Created {

@@ -1,6 +1,11 @@
 package fake
 
-import "github.com/hostler/hostler/runtime"
+import (
+	"cmp"
+	"time"
+
+	"github.com/hostler/hostler/runtime"
+)
 
 // SetDown makes the engine unavailable, or available again. While it is
 // unavailable every call returns ErrUnavailable, Watch included; what runs in
@@ -38,6 +43,21 @@ func (rt *Runtime) kill(id string, oom bool) {
 
 // RemoveExternally removes a container as another program does, bypassing Hostler.
 func (rt *Runtime) RemoveExternally(id string) { rt.remove(id) }
+
+// SetCondition has the engine report another condition of a container; empty for
+// none. What runs in it continues.
+func (rt *Runtime) SetCondition(id string, condition runtime.Condition) {
+	c, err := rt.lookup(id)
+	if err != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.condition != condition {
+		c.condition = condition
+		c.onExit(runtime.Exit{ID: id, Condition: cmp.Or(condition, runtime.Reachable), Time: time.Now()})
+	}
+}
 
 // AddForeign creates a container of another owner with the name that ours of this
 // id would have. No call may ever list, change or remove it.

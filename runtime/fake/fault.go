@@ -17,7 +17,7 @@ type Call struct {
 	// watch, exec, put, get, seal or wipe; open_command, attach_command, list_commands,
 	// end_command or end_commands; stat_file, list_files, read_file, write_file,
 	// remove_file, read_tree or write_tree; dial_port or close_ports; scan_tree or
-	// fill_tree. A trap can be set for the parts of the last two as well, which are
+	// fill_tree. A trap can be set for reach and for the parts of the last two as well, which are
 	// not recorded: scan_next, scan_read, fill_create, fill_remove and fill_close.
 	Op string
 	// ID is the container's; empty for list and watch.

@@ -186,6 +186,22 @@ func (rt *Runtime) Status(ctx context.Context, id string) (runtime.Status, error
 	return s, nil
 }
 
+// Reach returns nil for a container that runs. It is not recorded.
+func (rt *Runtime) Reach(ctx context.Context, id string) error {
+	call := Call{Op: "reach", ID: id}
+	before, after := rt.faults.traps(call)
+	return rt.perform(ctx, call, before, after, func() error {
+		c, err := rt.lookup(id)
+		if err != nil {
+			return err
+		}
+		if c.status().State != runtime.Running {
+			return runtime.ErrNotRunning
+		}
+		return nil
+	})
+}
+
 // List describes every container.
 func (rt *Runtime) List(ctx context.Context) ([]runtime.Status, error) {
 	var all []runtime.Status

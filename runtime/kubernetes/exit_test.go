@@ -24,7 +24,7 @@ func watchExits(t *testing.T, rt *kubernetes.Runtime, id string) <-chan runtime.
 	done := make(chan error, 1)
 	go func() { // ends with ctx
 		done <- rt.Watch(ctx, func() { close(ready) }, func(d runtime.Exit) {
-			if d.ID == id {
+			if d.ID == id && d.Condition == "" {
 				exits <- d
 			}
 		})

@@ -149,7 +149,7 @@ func (r *Runtime) resume(ctx context.Context, id string, change func(context.Con
 	if stateOf(pod) != runtime.Exited && isNew {
 		return withOpenRetry(ctx, change)
 	}
-	if stateOf(pod) != runtime.Exited {
+	if stateOf(pod) != runtime.Exited && !isTerminal(pod) {
 		if pod, err = r.awaitExit(ctx, pod); err != nil {
 			return err
 		}
@@ -167,7 +167,7 @@ func (r *Runtime) awaitExit(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, 
 			return false, fmt.Errorf("%w: its pod was deleted", runtime.ErrNotFound)
 		}
 		pod = now
-		return stateOf(now) == runtime.Exited, nil
+		return stateOf(now) == runtime.Exited || isTerminal(now), nil
 	})
 	return pod, err
 }

@@ -153,6 +153,7 @@ func (r *Runtime) shimEnv(spec runtime.Spec, img imageConfig) (corev1.EnvVar, er
 		StartedMarker: shim.RunDir + "/began",
 		StopSignal:    runtime.StopSignal(spec.StopSignal, img.stopSignal),
 		StopGrace:     spec.StopGracePeriod,
+		StaysForState: spec.KeepsState,
 		StopSignals:   stopSignals(spec, img),
 		FenceFile:     shim.RunDir + "/" + shim.FenceFileName,
 	}

@@ -55,8 +55,9 @@ func waiting(pod *corev1.Pod) *corev1.Pod {
 // A container has exited when it has exited at another time than when it was
 // restarted, whatever the kubelet has done since.
 func TestStateOf(t *testing.T) {
-	deleted := newTestPod(0, true, 0, 0)
-	deleted.DeletionTimestamp = &metav1.Time{}
+	deleted, ended := newTestPod(0, true, 0, 0), newTestPod(0, false, 3, 0)
+	deleted.DeletionTimestamp, ended.DeletionTimestamp = &metav1.Time{}, &metav1.Time{}
+	lost := notReady(newTestPod(0, true, 0, 0))
 	evicted := newTestPod(0, true, 0, 0)
 	evicted.Status.Phase = corev1.PodFailed
 	for name, test := range map[string]struct {
@@ -73,15 +74,49 @@ func TestStateOf(t *testing.T) {
 		"exited twice, was restarted":  {newTestPod(2, true, 3, 1), runtime.Exited, 3},
 		"waits for its next start":     {waiting(newTestPod(1, false, 4, 1)), runtime.Exited, 4},
 		"the node lost its records":    {newTestPod(1, true, 3, 2), runtime.Exited, 3},
-		"is being deleted":             {deleted, runtime.Exited, unknownExitCode},
+		"is being deleted":             {deleted, runtime.Running, 0},
+		"has exited, is being deleted": {ended, runtime.Exited, 3},
+		"its node is lost":             {lost, runtime.Running, 0},
 		"evicted":                      {evicted, runtime.Exited, unknownExitCode},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := statusOf(test.pod)
 			require.Equal(t, test.want, s.State)
 			require.Equal(t, test.code, s.ExitCode)
+			conditions := map[*corev1.Pod]runtime.Condition{deleted: runtime.Terminating, ended: runtime.Terminating, lost: runtime.Unreachable}
+			require.Equal(t, conditions[test.pod], s.Condition)
 		})
 	}
+}
+
+// notReady returns the pod as the cluster reports it once its node does not report.
+func notReady(pod *corev1.Pod) *corev1.Pod {
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
+	return pod
+}
+
+// A change of a condition is reported once, and not after an exit.
+func TestConditionReportedOnce(t *testing.T) {
+	deleting := func(running bool) *corev1.Pod {
+		pod := newTestPod(0, running, 3, 0)
+		pod.DeletionTimestamp = &metav1.Time{}
+		return pod
+	}
+	type report struct {
+		condition runtime.Condition
+		code      int
+	}
+	var got []report
+	o := newExitTracker(func() {}, func(d runtime.Exit) { got = append(got, report{d.Condition, d.ExitCode}) })
+	o.onSync([]*corev1.Pod{newTestPod(0, true, 0, 0)})
+	o.onUpdate(notReady(newTestPod(0, true, 0, 0)))
+	o.onUpdate(notReady(newTestPod(0, true, 0, 0)))
+	o.onUpdate(newTestPod(0, true, 0, 0))
+	o.onUpdate(deleting(true))
+	o.onUpdate(deleting(true))
+	o.onUpdate(deleting(false))
+	o.onDelete(deleting(false))
+	require.Equal(t, []report{{runtime.Unreachable, 0}, {runtime.Reachable, 0}, {runtime.Terminating, 0}, {"", 3}}, got)
 }
 
 // If memory ran out in another process, that has not ended the main one.

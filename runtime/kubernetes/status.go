@@ -89,33 +89,53 @@ func containerStatus(pod *corev1.Pod) *corev1.ContainerStatus {
 // isTerminal reports whether the pod can never run again: it was evicted, its
 // node rejected or lost it, or it is being deleted.
 func isTerminal(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp != nil ||
-		pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+	return pod.DeletionTimestamp != nil || hasEnded(pod)
 }
 
-// stateOf returns the state as the contract names it.
+// hasEnded reports whether nothing of the pod runs, whatever the last report of its
+// container is.
+func hasEnded(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+}
+
+// stateOf returns the state as the contract names it. A pod that is being deleted
+// runs until its container has ended.
 func stateOf(pod *corev1.Pod) runtime.State {
 	l := historyOf(pod)
 	switch {
-	case isTerminal(pod) || l.hasExited():
+	case hasEnded(pod) || l.hasExited():
 		return runtime.Exited
 	case l.running:
 		return runtime.Running
+	case isTerminal(pod):
+		return runtime.Exited
 	}
 	return runtime.Created
+}
+
+// conditionOf returns the condition as the contract names it.
+func conditionOf(pod *corev1.Pod) runtime.Condition {
+	switch {
+	case pod.DeletionTimestamp != nil:
+		return runtime.Terminating
+	case stateOf(pod) == runtime.Running && isNodeLost(pod):
+		return runtime.Unreachable
+	}
+	return ""
 }
 
 // statusOf returns the contract's status of a container.
 func statusOf(pod *corev1.Pod) runtime.Status {
 	version, _ := shim.Protocols().Parse(pod.Annotations[annotationProtocol]) // 0 if it is not a version
 	s := runtime.Status{
-		Protocol: version,
-		ID:       pod.Labels[labelContainer],
-		Workload: pod.Labels[labelWorkload],
-		Revision: pod.Labels[labelRevision],
-		State:    stateOf(pod),
-		Node:     pod.Spec.NodeName,
-		Endpoint: runtime.Endpoint{Host: pod.Status.PodIP, Ports: backend.ParsePorts(pod.Annotations[annotationPorts])},
+		Protocol:  version,
+		ID:        pod.Labels[labelContainer],
+		Workload:  pod.Labels[labelWorkload],
+		Revision:  pod.Labels[labelRevision],
+		State:     stateOf(pod),
+		Condition: conditionOf(pod),
+		Node:      pod.Spec.NodeName,
+		Endpoint:  runtime.Endpoint{Host: pod.Status.PodIP, Ports: backend.ParsePorts(pod.Annotations[annotationPorts])},
 	}
 	if s.State == runtime.Exited {
 		last := historyOf(pod).last

@@ -174,7 +174,7 @@ func (r *Runtime) lookupRunning(ctx context.Context, id string) (*corev1.Pod, er
 	if err != nil {
 		return nil, err
 	}
-	if l := historyOf(pod); !l.running || isTerminal(pod) {
+	if l := historyOf(pod); !l.running || hasEnded(pod) {
 		return nil, fmt.Errorf("%w: it is %s", runtime.ErrNotRunning, stateOf(pod))
 	}
 	return pod, nil

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -34,6 +35,7 @@ type podRecord struct {
 	id        string
 	restarted int  // as of its last containerHistory
 	exited    bool // it does not run, and that was reported
+	condition runtime.Condition
 }
 
 func newExitTracker(ready func(), onExit func(runtime.Exit)) *exitTracker {
@@ -47,7 +49,9 @@ func (o *exitTracker) onSync(pods []*corev1.Pod) {
 		o.known = make(map[types.UID]*podRecord)
 		for _, pod := range pods {
 			now := historyOf(pod)
-			o.known[pod.UID] = &podRecord{id: pod.Labels[labelContainer], restarted: now.restarted, exited: hasExited(pod, now)}
+			o.known[pod.UID] = &podRecord{
+				id: pod.Labels[labelContainer], restarted: now.restarted, exited: hasExited(pod, now), condition: conditionOf(pod),
+			}
 		}
 		o.ready()
 		return
@@ -67,7 +71,7 @@ func (o *exitTracker) onSync(pods []*corev1.Pod) {
 // hasExited reports whether nothing of a pod runs. One that is being deleted may
 // still run: its exit follows.
 func hasExited(pod *corev1.Pod, now containerHistory) bool {
-	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded || now.hasExited()
+	return hasEnded(pod) || now.hasExited()
 }
 
 func (o *exitTracker) onUpdate(pod *corev1.Pod) {
@@ -83,9 +87,24 @@ func (o *exitTracker) onUpdate(pod *corev1.Pod) {
 		o.report(l.id, now.last)
 	}
 	l.restarted, l.exited = now.restarted, ended
+	o.reportCondition(l, conditionOf(pod))
+}
+
+// reportCondition reports a condition that has changed, unless the exit has been
+// reported.
+func (o *exitTracker) reportCondition(l *podRecord, now runtime.Condition) {
+	before := l.condition
+	l.condition = now
+	if now == before || l.exited {
+		return
+	}
+	o.onExit(runtime.Exit{ID: l.id, Condition: cmp.Or(now, runtime.Reachable), Time: time.Now()})
 }
 
 func (o *exitTracker) onDelete(pod *corev1.Pod) {
+	if l := o.known[pod.UID]; l != nil {
+		l.condition = conditionOf(pod) // its exit follows
+	}
 	o.onUpdate(pod)
 	o.remove(pod.UID, o.known[pod.UID])
 }

@@ -35,7 +35,11 @@ func (s *suite) watch(t *testing.T) (exits <-chan runtime.Exit, stop func() erro
 	ctx, cancel := context.WithCancel(t.Context())
 	ch, ready, done := make(chan runtime.Exit, 1000), make(chan struct{}), make(chan error, 1)
 	go func() { // ends with ctx
-		done <- s.rt.Watch(ctx, func() { close(ready) }, func(d runtime.Exit) { ch <- d })
+		done <- s.rt.Watch(ctx, func() { close(ready) }, func(d runtime.Exit) {
+			if d.Condition == "" {
+				ch <- d
+			}
+		})
 	}()
 	select {
 	case <-ready:
@@ -73,6 +77,7 @@ func reopenCase(t *testing.T, s *suite) {
 	second := &suite{Harness: s.Harness, rt: s.Reopen(t)}
 	reopened := &container{suite: second, id: c.id, testprog: c.testprog}
 	require.True(t, second.isListed(t, c.id))
+	require.NoError(t, second.rt.Reach(t.Context(), c.id))
 	require.NoError(t, second.rt.Start(t.Context(), c.id, 1), "it runs already")
 	require.Equal(t, "x", reopened.mustExec(t, "read", "kept"))
 
@@ -91,4 +96,5 @@ func reopenCase(t *testing.T, s *suite) {
 	require.NoError(t, stop())
 	require.NoError(t, second.rt.Destroy(t.Context(), c.id))
 	require.False(t, s.isListed(t, c.id))
+	require.ErrorIs(t, second.rt.Reach(t.Context(), c.id), runtime.ErrNotFound)
 }

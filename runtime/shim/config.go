@@ -117,6 +117,10 @@ type Config struct {
 	// StopGrace is how long the main process may take to exit when init is told
 	// to stop. Then init ends the container. Zero leaves that to the engine.
 	StopGrace time.Duration `json:"stop_grace,omitempty"`
+	// StaysForState has init stay for StopGrace when it is told to stop by a signal
+	// while a tenant has the container, so that the server can save the files. It
+	// is for an engine that removes the files with the container.
+	StaysForState bool `json:"stays_for_state,omitempty"`
 	// StopSignals are the signals that make init stop, in addition to SIGTERM
 	// and HaltSignal: those that the engine may send for an image. Init
 	// forwards all other signals to the main process.

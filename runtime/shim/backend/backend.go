@@ -65,6 +65,11 @@ func New(sessions *shim.Sessions, o Options) Containers {
 // Protocols implements runtime.Observer.Protocols.
 func (c Containers) Protocols() runtime.Protocols { return shim.Protocols() }
 
+// Reach implements runtime.Observer.Reach.
+func (c Containers) Reach(ctx context.Context, id string) error {
+	return wrap(c.sessions.Get(id).Open(ctx), "reach the container %s", id)
+}
+
 // Start implements runtime.Lifecycle.Start. The shim refuses a smaller fence.
 func (c Containers) Start(ctx context.Context, id string, fence int64) error {
 	return wrap(c.resumeMain(ctx, id, fence, nil), "start the container %s", id)
