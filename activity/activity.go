@@ -39,6 +39,9 @@ const (
 	ContainerReleased  Type = "container.released"
 	ContainerUnhealthy Type = "container.unhealthy"
 	ContainerDied      Type = "container.died"
+	// ContainerTerminating records that the engine was told to remove a container by
+	// someone else: it ends within its grace period.
+	ContainerTerminating Type = "container.terminating"
 	// ContainerForced records that an operator has a container destroyed although
 	// it is claimed, or without its pre_destroy hooks.
 	ContainerForced     Type = "container.forced"
@@ -135,7 +138,7 @@ var types = []Type{
 	WorkloadApplied, WorkloadDeleted, WorkloadRejected, WorkloadAccepted,
 	PoolCreated, PoolScaled, PoolDrained, PoolWarning, PoolRecovered, PoolDestroyed,
 	ContainerCreating, ContainerCreated, ContainerClaimed, ContainerWiped, ContainerReleased,
-	ContainerUnhealthy, ContainerDied, ContainerForced, ContainerDestroying, ContainerDestroyed,
+	ContainerUnhealthy, ContainerTerminating, ContainerDied, ContainerForced, ContainerDestroying, ContainerDestroyed,
 	ClaimRequested, ClaimActivated, ClaimFailed, ClaimReleasing, ClaimDiscarded, ClaimStateLost, ClaimReleased, ClaimReleaseFailed, ClaimExtended,
 	WaitRequested, WaitStarted, WaitSignalReceived, WaitSignalled, WaitExpired, WaitExtended, WaitRetried,
 	WaitTimedOut, WaitEscalated, WaitAborted, WaitCancelled,

@@ -124,6 +124,7 @@ var syncReasons = []struct {
 	err    error
 	reason string
 }{
+	{release.ErrTerminating, "terminating"},
 	{snapshot.ErrTooLarge, "too_large"},
 	{snapshot.ErrContainer, "tenant"},
 	{snapshot.ErrStale, "stale"},

@@ -31,7 +31,7 @@ type Problem struct {
 	Code             Code                       `json:"code" doc:"The kind of error, for programs." example:"pool_exhausted"`
 	Detail           string                     `json:"detail" doc:"A description of this error, for display."`
 	Instance         string                     `json:"instance" doc:"The id of the request; it is in the server's log."`
-	Reason           string                     `json:"reason,omitempty" doc:"Of pool_exhausted and pool_not_ready: exhausted, not_ready, fill_failing, draining or deleting. Of sync_failed: sink, credentials, too_large, tenant, stale, conflict, damaged, unknown_format, unknown_key or not_allowed. Of command_not_started: binary_not_found, not_executable, user_not_found, workdir_not_found, bad_input, unsupported or start_failed. Of denied_by_hook: the hook."`
+	Reason           string                     `json:"reason,omitempty" doc:"Of pool_exhausted and pool_not_ready: exhausted, not_ready, fill_failing, draining or deleting. Of sync_failed: terminating, sink, credentials, too_large, tenant, stale, conflict, damaged, unknown_format, unknown_key or not_allowed. Of command_not_started: binary_not_found, not_executable, user_not_found, workdir_not_found, bad_input, unsupported or start_failed. Of denied_by_hook: the hook."`
 	Claim            string                     `json:"claim,omitempty" doc:"The claim that failed, or could not be released."`
 	Dropped          int64                      `json:"dropped,omitempty" doc:"Of rate_limited, of an event: how many events of the claim were dropped so far."`
 	Quota            string                     `json:"quota,omitempty" doc:"Of quota_exceeded, and of rate_limited by a quota: which one." example:"tenant acme: live claims"`

@@ -49,10 +49,11 @@ func (p *Pools) EventHandlers() dispatch.Subscription {
 				p.runner.End(e.Container, data.Now, errForced)
 				p.reaper.Wake()
 			},
-			activity.ContainerCreated:    wake,
-			activity.ContainerDied:       wake,
-			activity.ContainerUnhealthy:  wake,
-			activity.ContainerDestroying: func(e activity.Event) { p.reaper.Wake(); wake(e) },
+			activity.ContainerCreated:     wake,
+			activity.ContainerDied:        wake,
+			activity.ContainerTerminating: wake,
+			activity.ContainerUnhealthy:   wake,
+			activity.ContainerDestroying:  func(e activity.Event) { p.reaper.Wake(); wake(e) },
 		},
 		Flush: func() {
 			for _, workload := range requested {

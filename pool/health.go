@@ -292,7 +292,7 @@ func (c *HealthChecker) recordUnhealthy(ctx context.Context, k Container, f fail
 // exited or its destruction was forced since the check.
 func noteHealth(id string, h Health, f failure) Transition {
 	return Note(id, Claimed, func(k *Container) {
-		if k.Health != Exited {
+		if k.Health != Exited && !k.IsTerminating() {
 			k.Health, k.Reason, k.ReasonChain = h, f.reason, f.chain
 			f.noteOutput(k)
 		}

@@ -76,11 +76,11 @@ func matchIf(reason string, match func(Container) bool) func(Container) string {
 }
 
 // evictSurplus destroys idle containers that the pool does not need: unhealthy
-// ones, outdated ones once enough new ones are ready, and those above max_size.
+// ones, but not those that may be reached again, outdated ones once enough new ones are ready, and those above max_size.
 func (f *Filler) evictSurplus(ctx context.Context, d demand) error {
 	t := d.counts
 	if t.unhealthy > 0 {
-		isUnhealthy := func(c Container) bool { return c.Health == Unhealthy || c.Health == Exited }
+		isUnhealthy := func(c Container) bool { return c.Health == Exited || c.Health == Unhealthy && !c.isUnreachable() }
 		if err := f.evict(ctx, d.r.ID, t.unhealthy, matchIf("it is unhealthy", isUnhealthy)); err != nil {
 			return err
 		}
@@ -96,8 +96,8 @@ func (f *Filler) evictSurplus(ctx context.Context, d demand) error {
 
 // makeRoom destroys idle containers in favor of the missing ones, just before
 // one of these is created: an outdated one if there is no room, or those that
-// are kept for their last tenant, as many as min_idle and the waiting claims
-// need. While creation fails, there is room for one probe only.
+// cannot be reached or are kept for their last tenant, as many as min_idle and the
+// waiting claims need. While creation fails, there is room for one probe only.
 func (f *Filler) makeRoom(ctx context.Context, d demand) error {
 	t := d.counts
 	atCapacity := d.room <= 0 && t.destroying == 0 && t.creating == 0
@@ -109,6 +109,8 @@ func (f *Filler) makeRoom(ctx context.Context, d demand) error {
 	switch {
 	case t.outdated > 0 && atCapacity:
 		return f.evict(ctx, d.r.ID, 1, f.matchOutdated(d.r))
+	case t.unhealthy > 0 && shortfall > 0:
+		return f.evict(ctx, d.r.ID, shortfall, matchIf("it cannot be reached, and the pool needs its room", Container.isUnreachable))
 	case t.tenantBound > 0 && shortfall > 0:
 		isTenantBound := func(c Container) bool { return c.Tenant != "" }
 		return f.evict(ctx, d.r.ID, shortfall, matchIf("the pool needs its room for other tenants", isTenantBound))

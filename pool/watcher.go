@@ -27,6 +27,7 @@ type Watcher struct {
 	rt        runtime.Runtime
 	outputs   *outputReader
 	beginLoss func(Container) (end func(*Container))
+	wake      func(workload string) // after a container has become usable again
 	log       *slog.Logger
 
 	connected chan struct{}        // holds one signal: the watch has begun
@@ -39,7 +40,13 @@ type Watcher struct {
 	// are of the goroutine that reconciles, but for changes.
 	changes  atomic.Int64
 	compared int64
-	running  map[string]runtime.State
+	running  map[string]reported
+}
+
+// reported is what the engine's list reports of a container.
+type reported struct {
+	state     runtime.State
+	condition runtime.Condition
 }
 
 // watcherStore is what the Watcher needs from the database.
@@ -49,9 +56,9 @@ type watcherStore interface {
 }
 
 // NewWatcher returns a Watcher; it calls beginLoss before it records an exit.
-func NewWatcher(store watcherStore, outputs *outputReader, beginLoss func(Container) (end func(*Container)), log *slog.Logger) *Watcher {
+func NewWatcher(store watcherStore, outputs *outputReader, beginLoss func(Container) (end func(*Container)), wake func(string), log *slog.Logger) *Watcher {
 	return &Watcher{
-		store: store, rt: outputs.rt, outputs: outputs, beginLoss: beginLoss, log: log, connected: make(chan struct{}, 1), unknown: map[string]time.Time{},
+		store: store, rt: outputs.rt, outputs: outputs, beginLoss: beginLoss, wake: wake, log: log, connected: make(chan struct{}, 1), unknown: map[string]time.Time{},
 		removals: workqueue.New(workqueue.Options[containerKey]{
 			Group: containerKey.group, PerGroup: destroysPerWorkload, Reserved: reservedDestroys, Backoff: reconnects, Log: log,
 		}),
@@ -156,9 +163,9 @@ func (w *Watcher) reconcile(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list the engine's containers: %w", err)
 	}
-	byID, states := make(map[string]runtime.Status, len(listed)), make(map[string]runtime.State, len(listed))
+	byID, states := make(map[string]runtime.Status, len(listed)), make(map[string]reported, len(listed))
 	for _, s := range listed {
-		byID[s.ID], states[s.ID] = s, s.State
+		byID[s.ID], states[s.ID] = s, reported{s.State, s.Condition}
 	}
 	changes := w.changes.Load() // before the records are read
 	if w.running != nil && changes == w.compared && maps.Equal(states, w.running) {
@@ -172,7 +179,14 @@ func (w *Watcher) reconcile(ctx context.Context) error {
 	}
 	for _, c := range rows {
 		s, ok := byID[c.ID]
-		if ok && s.State == runtime.Running || c.Health == Exited {
+		if c.Health == Exited {
+			continue
+		}
+		if ok && s.State == runtime.Running {
+			if condition := missedCondition(c, s.Condition); condition != "" {
+				isSame = false
+				w.addExit(runtime.Exit{ID: c.ID, Condition: condition})
+			}
 			continue
 		}
 		isSame = false
@@ -230,7 +244,11 @@ func (w *Watcher) addExit(d runtime.Exit) {
 // being created or destroyed, that flow detects the exit. Until it is recorded, a
 // server that starts again detects it.
 func (w *Watcher) handleExit(ctx context.Context, t *workqueue.Task[runtime.Exit]) error {
-	err := retryWrite(ctx, func(ctx context.Context) error { return w.recordExit(ctx, t.Key) })
+	record := w.recordExit
+	if t.Key.Condition != "" {
+		record = w.recordCondition
+	}
+	err := retryWrite(ctx, func(ctx context.Context) error { return record(ctx, t.Key) })
 	if err != nil && !isConflict(err) && ctx.Err() == nil {
 		w.log.Error("recording container exit failed", "container", t.Key.ID, "error", err)
 	}

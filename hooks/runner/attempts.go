@@ -30,7 +30,7 @@ func (r *Runner) runHook(ctx context.Context, t *trail, h hooks.Hook, run hooks.
 		case fail:
 			err := error(&hooks.Error{Run: o.run})
 			if o.run.State == hooks.Cancelled {
-				err = errors.Join(err, context.Cause(ctx))
+				err = cancelledError{err, context.Cause(ctx)}
 			}
 			return runs, err
 		case retry:
@@ -44,6 +44,12 @@ func (r *Runner) runHook(ctx context.Context, t *trail, h hooks.Hook, run hooks.
 	}
 	return runs, nil
 }
+
+// cancelledError is the error of a hook that was cancelled, whose text has the cause.
+type cancelledError struct{ hook, cause error }
+
+func (e cancelledError) Error() string   { return e.hook.Error() }
+func (e cancelledError) Unwrap() []error { return []error{e.hook, e.cause} }
 
 // attempts performs the attempts of a hook one after another: those on record
 // are resumed, then new ones are made until the caller stops. An error ends the

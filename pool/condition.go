@@ -1,0 +1,133 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/runtime"
+)
+
+// The reasons of a container whose engine reports a condition. They are on record:
+// a server that starts again knows what was recorded.
+const (
+	terminatingReason = "the engine was told to remove it, and it ends within its grace period"
+	unreachableReason = "it cannot be reached: its machine does not respond"
+)
+
+// IsTerminating reports whether it is on record that someone else has the engine
+// remove the container.
+func (c Container) IsTerminating() bool {
+	return c.Health == Unhealthy && c.Reason == terminatingReason
+}
+
+// isUnreachable reports whether it is on record that the container cannot be
+// reached.
+func (c Container) isUnreachable() bool {
+	return c.Health == Unhealthy && c.Reason == unreachableReason
+}
+
+// missedCondition returns the condition that is to be recorded of a container that
+// runs; empty if its record is right.
+func missedCondition(c Container, now runtime.Condition) runtime.Condition {
+	switch {
+	case now == runtime.Terminating && !c.IsTerminating():
+		return runtime.Terminating
+	case now == runtime.Unreachable && c.Health == Healthy:
+		return runtime.Unreachable
+	case now == "" && c.isUnreachable():
+		return runtime.Reachable
+	}
+	return ""
+}
+
+// recordCondition records a condition of an idle or claimed container. If it is
+// terminating, an idle one leaves the pool. If it cannot be reached, it stays, but
+// no claim gets it until it can be reached again.
+func (w *Watcher) recordCondition(ctx context.Context, d runtime.Exit) error {
+	c, err := w.store.Container(ctx, d.ID)
+	if err != nil || (c.State != Idle && c.State != Claimed) || c.Health == Exited || w.rt.Protocols().IsNewer(c.Protocol) {
+		return err
+	}
+	switch d.Condition {
+	case runtime.Terminating:
+		if !c.IsTerminating() {
+			return w.recordTerminating(ctx, c)
+		}
+	case runtime.Unreachable:
+		if c.Health == Healthy {
+			_, err = w.store.UpdateContainer(ctx, unreachable(c.ID, c.State))
+		}
+	case runtime.Reachable:
+		if c.isUnreachable() {
+			return w.recordReached(ctx, c)
+		}
+	}
+	return err
+}
+
+// recordTerminating records that a container ends soon. That is not a failure of its
+// workload.
+func (w *Watcher) recordTerminating(ctx context.Context, c Container) error {
+	event := activity.Event{Type: activity.ContainerTerminating, Message: "container is terminating: " + terminatingReason}
+	end := w.beginLoss(c)
+	defer end(nil)
+	_, err := w.store.UpdateContainer(ctx, BeginDestroy(c.ID, []State{Idle}, terminatingReason, event))
+	if !isConflict(err) {
+		return err
+	}
+	_, err = w.store.UpdateContainer(ctx, Note(c.ID, Claimed, func(c *Container) {
+		if c.Health != Exited {
+			c.Health, c.Reason, c.ReasonChain = Unhealthy, terminatingReason, nil
+		}
+	}, event))
+	return err
+}
+
+// unreachable records that a container cannot be reached.
+func unreachable(id string, s State) Transition {
+	return Note(id, s, markUnreachable, activity.Event{
+		Type: activity.ContainerUnhealthy, Message: unreachableReason, Data: activity.Data(activity.ContainerUnhealthyData{}),
+	})
+}
+
+func markUnreachable(c *Container) {
+	if c.Health == Healthy {
+		c.Health, c.Reason, c.ReasonChain = Unhealthy, unreachableReason, nil
+	}
+}
+
+// ReturnUnreachable is Return of a container that could not be reached: no claim gets
+// it until it can be.
+func ReturnUnreachable(set func(*Container)) Transition {
+	t := Return("container returned unused: "+unreachableReason, func(c *Container) {
+		markUnreachable(c)
+		set(c)
+	})
+	return t
+}
+
+// reachTimeout bounds how long a container that could not be reached may take to
+// respond.
+const reachTimeout = 5 * time.Second
+
+var errNotReached = errors.New("it does not respond")
+
+// recordReached makes a container usable again, if it responds.
+func (w *Watcher) recordReached(ctx context.Context, c Container) error {
+	limited, cancel := context.WithTimeoutCause(ctx, reachTimeout, errNotReached)
+	defer cancel()
+	if err := w.rt.Reach(limited, c.ID); err != nil {
+		return nil // a later comparison finds it
+	}
+	_, err := w.store.UpdateContainer(ctx, Note(c.ID, c.State, func(c *Container) {
+		if c.isUnreachable() {
+			c.Health, c.Reason = Healthy, ""
+		}
+	}))
+	if err == nil {
+		w.wake(c.Workload)
+	}
+	return err
+}
