@@ -2,8 +2,10 @@ package claim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/runtime"
@@ -16,11 +18,42 @@ func (a *acquisition) load(ctx context.Context) error {
 	if err := a.readRevision(ctx); err != nil {
 		return err
 	}
+	if err := a.reach(ctx); err != nil {
+		return err
+	}
 	if err := a.endEventCommands(ctx); err != nil {
 		return err
 	}
 	a.changed, a.restarted, a.latest, a.holds = false, false, snapshot.Snapshot{}, ""
 	return a.replan(a.contents())
+}
+
+// The bounds of how long a container may take to be reached: the remaining wait time
+// of the caller, but neither more nor less than these.
+const (
+	minReach = 2 * time.Second
+	maxReach = 5 * time.Second
+)
+
+var errReachTimeout = fmt.Errorf("%w: it did not respond in time", runtime.ErrUnresponsive)
+
+// reach checks that the container can be reached: nothing else may need it before
+// the claim is active. While its session is open, that costs nothing. If the engine
+// responds and the container does not, it is errUnreached, unless it is the tenant's
+// own.
+func (a *acquisition) reach(ctx context.Context) error {
+	limited, cancel := context.WithTimeoutCause(ctx, min(max(time.Until(a.waitsUntil), minReach), maxReach), errReachTimeout)
+	defer cancel()
+	err := a.rt.Reach(limited, a.claim.Container)
+	if !errors.Is(err, runtime.ErrUnavailable) || errors.Is(err, runtime.ErrNewer) || a.claim.Source == Affinity || ctx.Err() != nil {
+		return err
+	}
+	asked, cancel := context.WithTimeoutCause(ctx, maxReach, errReachTimeout)
+	defer cancel()
+	if _, statusErr := a.rt.Status(asked, a.claim.Container); statusErr != nil {
+		return err // an outage of the engine says nothing about the container
+	}
+	return fmt.Errorf("%w: %w", errUnreached, err)
 }
 
 // endEventCommands waits until no command of an event hook runs in the

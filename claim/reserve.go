@@ -16,6 +16,17 @@ import (
 // when the caller did not set a wait time.
 const DefaultWait = 2 * time.Minute
 
+// waitOf returns how long the caller of a request waits.
+func waitOf(r Request) time.Duration {
+	switch {
+	case r.NoWait:
+		return 0
+	case r.Wait > 0:
+		return r.Wait
+	}
+	return DefaultWait
+}
+
 // errNotRecorded is returned when a claim failed before it was recorded.
 var errNotRecorded = errors.New("claim not recorded")
 
@@ -53,11 +64,7 @@ func (a *acquisition) findContainer(ctx context.Context) error {
 	defer waiter.Remove()
 	a.pools.WakeFiller(a.claim.Workload) // no event: the queue is in memory
 
-	timeout := a.request.Wait
-	if timeout <= 0 {
-		timeout = DefaultWait
-	}
-	deadline := time.NewTimer(timeout)
+	deadline := time.NewTimer(max(time.Until(a.waitsUntil), 0))
 	defer deadline.Stop()
 	for {
 		if err := a.failFast(ctx, waiter); err != nil {

@@ -14,6 +14,10 @@ import (
 // was discarded. The claim may try another.
 var errUnusable = errors.New("container unusable")
 
+// errUnreached is the errUnusable of a container that could not be reached. It is
+// unchanged, and no other claim gets it until it can be.
+var errUnreached = fmt.Errorf("%w: it could not be reached", errUnusable)
+
 // rollback reverts the reservation: it detaches the container from the claim and has it destroyed. An
 // unchanged container is returned to the pool when the engine or the sink was
 // unavailable: an outage must not cost the files in the containers. A single
@@ -25,10 +29,16 @@ func (a *acquisition) rollback(ctx context.Context, cause error) error {
 	if a.claim.Container == "" {
 		return nil // none was reserved
 	}
+	if errors.Is(cause, errUnreached) {
+		if err := a.returnToPool(ctx, true); err != nil {
+			return err
+		}
+		return errUnreached
+	}
 	_, isSyncError := errors.AsType[*SyncError](cause)
 	if !a.changed && (isSyncError || errors.Is(cause, runtime.ErrUnavailable) || a.isUnsupported(cause)) {
 		unresponsive := errors.Is(cause, runtime.ErrUnresponsive) && a.claim.Source != Affinity
-		if err := a.returnToPool(ctx); err != nil || !unresponsive {
+		if err := a.returnToPool(ctx, false); err != nil || !unresponsive {
 			return err
 		}
 		return errUnusable
@@ -46,13 +56,17 @@ func (a *acquisition) rollback(ctx context.Context, cause error) error {
 }
 
 // returnToPool returns the unchanged container to the pool.
-func (a *acquisition) returnToPool(ctx context.Context) error {
+func (a *acquisition) returnToPool(ctx context.Context, isUnreachable bool) error {
 	isFresh := a.claim.Source == Fresh
-	transition := pool.Return("container returned unused", func(c *pool.Container) {
+	set := func(c *pool.Container) {
 		if isFresh {
 			c.Tenant = "" // it never held files of the tenant
 		}
-	})
+	}
+	transition := pool.Return("container returned unused", set)
+	if isUnreachable {
+		transition = pool.ReturnUnreachable(set)
+	}
 	if err := a.detach(ctx, &transition); err != nil {
 		return fmt.Errorf("return container %s to the pool: %w", a.claim.Container, err)
 	}

@@ -29,20 +29,21 @@ type acquisition struct {
 	current *workload.Workload // current revision
 	record  pool.Record
 
-	claim     Claim
-	started   map[hooks.Point]bool // points that a server that has terminated began
-	existing  bool                 // the tenant already has the claim
-	w         *workload.Workload   // revision of the reserved container
-	seedDir   string
-	plan      plan
-	changed   bool // the container was modified
-	restarted bool // the main process
-	terms     terms
-	latest    snapshot.Snapshot // the tenant's current snapshot, set by compare
-	holds     string            // the snapshot that the container is updated from, "" for none
-	hooks     runner.Outcome    // of post_claim
-	endWork   func()            // of pools.BeginClaim, once it was called
-	workEnded func() error      // why the work ended; nil while it has not
+	claim      Claim
+	started    map[hooks.Point]bool // points that a server that has terminated began
+	existing   bool                 // the tenant already has the claim
+	w          *workload.Workload   // revision of the reserved container
+	seedDir    string
+	plan       plan
+	changed    bool // the container was modified
+	restarted  bool // the main process
+	terms      terms
+	latest     snapshot.Snapshot // the tenant's current snapshot, set by compare
+	holds      string            // the snapshot that the container is updated from, "" for none
+	hooks      runner.Outcome    // of post_claim
+	endWork    func()            // of pools.BeginClaim, once it was called
+	workEnded  func() error      // why the work ended; nil while it has not
+	waitsUntil time.Time         // the end of the caller's wait time
 }
 
 // acquire runs a claim. Until a container is reserved it ends with ctx, the
@@ -60,11 +61,15 @@ func (s *Service) acquire(ctx, workCtx context.Context, id string, r Request, w 
 	a := &acquisition{
 		Service: s, flow: flow.New(waitCtx, workCtx, "claim"), request: r, current: w, record: record,
 		claim: Claim{ID: id, Workload: r.Workload, Tenant: r.Tenant}, terms: s.termsOf(id, r, w),
-		workEnded: func() error { return context.Cause(workCtx) },
+		workEnded:  func() error { return context.Cause(workCtx) },
+		waitsUntil: time.Now().Add(waitOf(r)),
 	}
 	defer a.finishWork()
 	err := a.prepare()
-	for attempts := 1; errors.Is(err, errUnusable) && attempts < maxContainers && workCtx.Err() == nil; attempts++ {
+	for attempts := 1; errors.Is(err, errUnusable) && attempts < maxContainers && workCtx.Err() == nil; {
+		if !errors.Is(err, errUnreached) || time.Now().After(a.waitsUntil) {
+			attempts++ // no claim gets an unreached one again: their number is bounded, too
+		}
 		err = a.prepare()
 	}
 	if err == nil && a.existing {
