@@ -194,12 +194,18 @@ func (op *operation) preRelease(ctx context.Context) error {
 	subject.NoPriorRuns = op.isFirst
 	subject.MayAsk = true
 	subject.Protocol, subject.HasExited = op.container.Protocol, op.container.Health == pool.Exited
+	if op.container.IsTerminating() {
+		subject.Skip = ErrTerminating.Error()
+	}
 	if subject.HasExited {
 		op.exitCode = op.readExitCode(ctx)
 	}
 	outcome, err := op.runner.Fire(ctx, hooks.PreRelease, op.w, subject)
 	op.runs = outcome.Runs
 	op.warnings = append(op.warnings, outcome.Warnings...)
+	if subject.Skip != "" && len(outcome.Runs) > 0 {
+		op.warnings = append(op.warnings, fmt.Sprintf("%s did not run: %s", hooks.PreRelease, subject.Skip))
+	}
 	if outcome.Tainted != "" {
 		op.unusable = outcome.Tainted
 	}

@@ -61,13 +61,32 @@ func (op *operation) uploadState(ctx context.Context) error {
 		// There is nothing left to upload.
 		op.unusable, op.lossReason = "it disappeared", "the container disappeared: "+err.Error()
 		return nil
+	}
+	terminating, ended := op.isTerminating(ctx)
+	switch _, isSyncError := errors.AsType[*claim.SyncError](err); {
+	case ended:
+		op.unusable, op.lossReason = terminatingReason, "the container is being removed, not by this server, and its files cannot be read any more: "+err.Error()
+		return nil
 	case errors.Is(err, runtime.ErrUnavailable), errors.Is(err, runtime.ErrStaleFence):
 		return fmt.Errorf("upload the tenant's state: %w", err)
-	}
-	if _, isSyncError := errors.AsType[*claim.SyncError](err); isSyncError {
+	case terminating:
+		err = fmt.Errorf("%w: %w", ErrTerminating, err)
+	case isSyncError:
 		return err
 	}
 	return &claim.SyncError{Direction: "upload", Err: err}
+}
+
+// isTerminating reports whether someone else has the engine remove the container.
+// ended is whether its files cannot be read any more: it has been removed, or nothing
+// of it runs, and it will not be started again.
+func (op *operation) isTerminating(ctx context.Context) (terminating, ended bool) {
+	status, err := op.rt.Status(ctx, op.claim.Container)
+	if errors.Is(err, runtime.ErrNotFound) {
+		return true, true
+	}
+	terminating = err == nil && status.Condition == runtime.Terminating
+	return terminating, terminating && status.State == runtime.Exited
 }
 
 // noteForced has the release not use a container whose destruction is forced: an
@@ -86,6 +105,10 @@ func (op *operation) noteForced() {
 // of its exit is unknown.
 const exitedReason = "it exited before its release"
 
+// terminatingReason is why a container that someone else has the engine remove is
+// not reused.
+const terminatingReason = "it is being removed, not by this server"
+
 // stopAndUpload uploads the state after stopping the tenant's processes. If the
 // container exits in between, it is stopped again: its files can be read then.
 func (op *operation) stopAndUpload(ctx context.Context) error {
@@ -93,12 +116,15 @@ func (op *operation) stopAndUpload(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if status.State == runtime.Exited {
+	switch {
+	case status.Condition == runtime.Terminating:
+		op.unusable = terminatingReason
+	case status.State == runtime.Exited:
 		op.unusable = exitedReason
 	}
 	op.processesEnded = true
 	c, _, err := op.claims.StateSync.Upload(ctx, op.claim, op.w, "release")
-	if errors.Is(err, runtime.ErrNotRunning) || errors.Is(err, runtime.ErrContainerExited) {
+	if (errors.Is(err, runtime.ErrNotRunning) || errors.Is(err, runtime.ErrContainerExited)) && op.unusable != terminatingReason {
 		op.unusable = exitedReason
 		c, _, err = op.claims.StateSync.Upload(ctx, op.claim, op.w, "release")
 	}

@@ -144,8 +144,12 @@ func retainedError(err error, id string) error {
 	if !ok || e.Code != client.CodeSyncFailed {
 		return err
 	}
-	return &exitError{exitState, fmt.Errorf("%s; nothing is lost: the server retries in %s, `hostler release %s` retries now, "+
-		"and --discard gives up the state", strings.TrimSpace(e.Detail), e.RetryAfter, id)}
+	loss := "nothing is lost"
+	if e.Reason == "terminating" {
+		loss = "the state is lost unless an upload succeeds before the container is gone"
+	}
+	return &exitError{exitState, fmt.Errorf("%s; %s: the server retries in %s, `hostler release %s` retries now, "+
+		"and --discard gives up the state", strings.TrimSpace(e.Detail), loss, e.RetryAfter, id)}
 }
 
 // claimName names a claim by its workload and tenant.

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"flag"
 	"net/http/httptest"
 	"os"
@@ -23,7 +22,6 @@ import (
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/memory"
 	"github.com/hostler/hostler/pool"
-	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/snapshot"
 	"github.com/hostler/hostler/store"
@@ -290,22 +288,6 @@ func TestBackup(t *testing.T) {
 	code, _, errOut = hostler(t, "", "backup", into, "--data", data)
 	require.Equal(t, exitFailure, code)
 	require.Contains(t, errOut, "name another file")
-}
-
-// A release whose upload fails prints that nothing is lost, and what to do next.
-func TestReleaseRetained(t *testing.T) {
-	retry := time.Now().Add(time.Minute)
-	serveTestBackend(t).Fail("release", &release.FailedError{
-		Claim: claim.Claim{ID: "claim-alice", RetryAt: &retry},
-		Err:   &claim.SyncError{Direction: "upload", Err: errors.New("the bucket is not there")},
-	})
-	code, out, errOut := hostler(t, "", "release", "claim-alice")
-	require.Equal(t, exitState, code)
-	require.Empty(t, out)
-	for _, want := range []string{"container retained", "the bucket is not there", "hostler release claim-alice", "--discard"} {
-		require.Contains(t, errOut, want)
-	}
-	require.Regexp(t, `retries in (1m|5\ds)`, errOut, "some time has passed")
 }
 
 // Validation errors have the format of a compiler's, from validate and from

@@ -63,7 +63,7 @@ type Scheduler struct {
 	// read; 0 for none.
 	shortestTTL, shortestInterval atomic.Int64
 
-	resumes, due, uploads, lifetimes *loop
+	resumes, due, uploads, lifetimes, lastUploads *loop
 }
 
 // New returns a scheduler, which does nothing before Run and RunResumes.
@@ -73,6 +73,7 @@ func New(store claim.Store, claims *claim.Service, pools *pool.Pools, rt runtime
 	s.due = newLoop("listing idle claims and failed releases", parallelIdleReleases, s.listDue, s.releaseDue, log)
 	s.lifetimes = newLoop("listing ended lifetimes", parallelIdleReleases, s.listExpired, s.releaseExpired, log)
 	s.uploads = newLoop("listing due uploads", parallelUploads, s.listUploads, s.upload, log)
+	s.lastUploads = newLoop("uploads of terminating containers", parallelUploads, noLook, s.uploadLast, log)
 	return s
 }
 
@@ -89,6 +90,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	g.Go(func() error { return s.due.run(ctx) })
 	g.Go(func() error { return s.uploads.run(ctx) })
 	g.Go(func() error { return s.lifetimes.run(ctx) })
+	g.Go(func() error { return s.lastUploads.run(ctx) })
 	return g.Wait()
 }
 
@@ -123,11 +125,16 @@ func (s *Scheduler) EventHandlers() dispatch.Subscription {
 			activity.ClaimReleasing:     func(activity.Event) { s.resumes.WakeAfter(lateDelay) },
 			activity.ClaimExtended:      func(activity.Event) { s.lifetimes.WakeAfter(claim.MinLifetime) },
 			activity.ClaimReleaseFailed: func(activity.Event) { s.due.WakeAfter(coalesceDelay) },
-			activity.WorkloadApplied:    func(activity.Event) { s.due.Wake(); s.uploads.Wake() },
-			activity.WaitSignalled:      used,
-			activity.WaitTimedOut:       used,
-			activity.WaitAborted:        used,
-			activity.WaitCancelled:      used,
+			activity.ContainerTerminating: func(e activity.Event) {
+				if e.Claim != "" {
+					s.lastUploads.add(claim.Claim{ID: e.Claim, Workload: e.Workload})
+				}
+			},
+			activity.WorkloadApplied: func(activity.Event) { s.due.Wake(); s.uploads.Wake() },
+			activity.WaitSignalled:   used,
+			activity.WaitTimedOut:    used,
+			activity.WaitAborted:     used,
+			activity.WaitCancelled:   used,
 		},
 		Resync: func(context.Context) error {
 			for _, l := range []*loop{s.due, s.uploads, s.lifetimes} {

@@ -90,6 +90,36 @@ func (s *Scheduler) uploadIfDue(ctx context.Context, id string) (next time.Time,
 	return time.Now().Add(interval), err
 }
 
+// noLook finds nothing: an event adds each claim, and one that was missed is one
+// whose container is gone.
+func noLook(context.Context) (never time.Time, err error) { return never, nil }
+
+// uploadLast uploads the state of an active claim once, because its container is
+// terminating. A release that begins in the meantime uploads it instead.
+func (s *Scheduler) uploadLast(ctx context.Context, id string) (never time.Time, err error) {
+	if err = s.uploadTerminating(ctx, id); err != nil && ctx.Err() == nil && !errors.Is(err, claim.ErrNotActive) {
+		s.log.Warn("upload from a terminating container failed", "claim", id, "error", err)
+	}
+	return never, nil
+}
+
+func (s *Scheduler) uploadTerminating(ctx context.Context, id string) error {
+	c, err := s.store.Claim(ctx, id)
+	if err != nil || c.State != claim.Active {
+		return err
+	}
+	k, err := s.pools.Container(ctx, c.Container)
+	if err != nil || !k.IsTerminating() {
+		return err
+	}
+	w, _, err := s.pools.Catalog.Revision(ctx, c.Workload, c.Revision)
+	if err != nil || w.Sync == nil || !w.Sync.Policy.OnRelease && w.Sync.Policy.Interval <= 0 {
+		return err
+	}
+	_, _, err = s.claims.StateSync.Upload(ctx, c, w, "its container is terminating")
+	return err
+}
+
 // lastUploadAt returns when the state of an active claim was last uploaded, or
 // when the claim began.
 func lastUploadAt(c claim.Claim) time.Time {

@@ -1,0 +1,93 @@
+package release_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/e2e/flowtest"
+	"github.com/hostler/hostler/release"
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/fake"
+)
+
+// slowHookWorkload has two hooks of pre_release, of which the first takes a minute.
+const slowHookWorkload = syncedWorkload + `
+hooks:
+  pre_release:
+    - { command: [slow], timeout: 5m }
+    - { command: [box, append, /data/f, late] }
+`
+
+// A container that terminates during its release has its state uploaded at once: the
+// hook that runs ends, and no other one begins.
+func TestReleaseOfTerminatingContainer(t *testing.T) {
+	for name, during := range map[string]bool{"before the release": false, "during pre_release": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := flowtest.New(t)
+				h.RT.AddProgram("slow", func(ctx context.Context, _ *fake.Proc) int {
+					select {
+					case <-ctx.Done():
+					case <-time.After(time.Minute):
+					}
+					return 0
+				})
+				h.Apply(slowHookWorkload)
+				c := h.Claim("w", "ada")
+				execTestprog(h, c, "write", "/data/f", "kept")
+				terminate := func() { h.RT.SetCondition(c.Container, runtime.Terminating) }
+				if during {
+					time.AfterFunc(time.Second, terminate)
+				} else {
+					terminate()
+					<-time.After(time.Second)
+				}
+				released := h.Release(c)
+				require.Empty(t, h.Events(activity.ClaimStateLost))
+				require.NotEmpty(t, released.Warnings)
+				c = h.Claim("w", "ada")
+				require.Equal(t, "kept", execTestprog(h, c, "read", "/data/f"))
+			})
+		})
+	}
+}
+
+// If nothing of a container that terminates runs any more, its release reports that
+// the state is lost, and is not retried.
+func TestReleaseOfEndedTerminatingContainer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply(syncedWorkload)
+		c := h.Claim("w", "ada")
+		h.RT.SetCondition(c.Container, runtime.Terminating)
+		h.RT.Kill(c.Container)
+		h.RT.Break("stop", runtime.ErrNotRunning)
+		released, err := h.Releases.Release(t.Context(), c.ID, release.Request{})
+		require.NoError(t, err)
+		require.Len(t, h.Events(activity.ClaimStateLost), 1)
+		require.Contains(t, released.Warnings[len(released.Warnings)-1], "are lost: the container is being removed")
+	})
+}
+
+// The state of an active claim is uploaded once when its container terminates.
+func TestTerminatingContainerIsUploaded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		runSchedule(t, h, newSchedule(h, h.Releases))
+		h.Apply(syncedWorkload)
+		c := h.Claim("w", "ada")
+		execTestprog(h, c, "write", "/data/f", "kept")
+		h.RT.SetCondition(c.Container, runtime.Terminating)
+		<-time.After(time.Minute)
+		require.Len(t, h.Events(activity.SyncCompleted), 2, "a download and an upload")
+		h.RT.Kill(c.Container)
+		h.RT.Break("stop", runtime.ErrNotRunning)
+		h.Release(c)
+		require.Equal(t, "kept", execTestprog(h, h.Claim("w", "ada"), "read", "/data/f"))
+	})
+}
