@@ -2,6 +2,7 @@ package pool_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,10 +23,17 @@ pool: { min_idle: 1, max_size: 3, reuse: never }
 `
 
 // hangEngine has each call of the engine hang until its context ends, or until the
-// returned function is called.
-func hangEngine(h *flowtest.Harness) (continues func()) {
+// returned function is called: from the first call of an operation on, "" for any.
+func hangEngine(h *flowtest.Harness, from string) (continues func()) {
 	hung := make(chan struct{})
-	repair := h.RT.Before("", func(ctx context.Context, _ fake.Call) error {
+	var begun atomic.Bool
+	repair := h.RT.Before("", func(ctx context.Context, call fake.Call) error {
+		if from == "" || call.Op == from {
+			begun.Store(true)
+		}
+		if !begun.Load() {
+			return nil
+		}
 		select {
 		case <-hung:
 			return nil
@@ -51,7 +59,7 @@ func TestEngineHangs(t *testing.T) {
 		go func() { ended <- h.Pools.Engine.Run(ctx) }()
 		synctest.Wait()
 		require.NoError(t, h.Pools.Engine.Err())
-		continues := hangEngine(h)
+		continues := hangEngine(h, "")
 		time.Sleep(5 * time.Second)
 		require.ErrorIs(t, h.Pools.Engine.Err(), runtime.ErrUnavailable, "it is logged by then")
 		require.ErrorIs(t, h.Pools.Engine.Probe(t.Context()), runtime.ErrUnavailable)
@@ -94,7 +102,7 @@ func TestEngineHangsDuringClaim(t *testing.T) {
 		ended := make(chan error)
 		go func() { ended <- h.Pools.Engine.Run(ctx) }()
 		synctest.Wait()
-		continues := hangEngine(h)
+		continues := hangEngine(h, "exec")
 		_, _, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada", Wait: 5 * time.Second})
 		failed := new(claim.FailedError)
 		require.ErrorAs(t, err, &failed)
