@@ -108,6 +108,7 @@ type API struct {
 	portBuffers   copyBuffers
 
 	followers followers
+	bodies    bodies
 }
 
 // New returns the API with all its routes.
@@ -267,11 +268,17 @@ func (p patternRecorder) HandleFunc(pattern string, serve func(http.ResponseWrit
 	}
 	p.mux.HandleFunc(strings.NewReplacer(keyPath, keyPattern, filePath, filePattern).Replace(pattern), func(w http.ResponseWriter, r *http.Request) {
 		markOperation(r.Context(), p.operations[pattern])
+		rec := w.(*recorder) //nolint:forcetypeassert // the middleware serves with it
 		r, refused := p.authorize(r, rule)
+		if refused == nil {
+			var release func()
+			release, refused = p.readBody(rec, r, rule)
+			defer release()
+		}
 		if refused != nil {
-			refused.write(w)
+			rec.refuse(refused)
 			return
 		}
-		serve(w, r)
+		serve(rec, r)
 	})
 }

@@ -270,7 +270,7 @@ func TestBadRequests(t *testing.T) {
 		{"form", claims, "workload=web", []string{"application/x-www-form-urlencoded"}, 415, "unsupported_media_type", "send Content-Type: application/json"},
 		{"text", claims, `{"workload":"web","tenant":"a"}`, []string{"text/plain"}, 415, "unsupported_media_type", ""},
 		{"odd content type", claims, `{}`, []string{";+"}, 415, "unsupported_media_type", ""},
-		{"huge", claims, `{"tenant":"` + strings.Repeat("x", 1<<20) + `"}`, nil, 413, "payload_too_large", "1 MiB"},
+		{"huge", claims, `{"tenant":"` + strings.Repeat("x", 1<<20) + `"}`, nil, 413, "payload_too_large", "256 KiB"},
 		{"deep", claims, strings.Repeat("[", 100_000), nil, 400, "invalid_request", ""},
 		{"unknown workload", claims, `{"workload":"nope","tenant":"a"}`, nil, 404, "workload_not_found", ""},
 		{"unknown claim", "GET /v1/claims/x", "", nil, 404, "claim_not_found", ""},

@@ -294,13 +294,6 @@ func checkFilePath(r *http.Request) *Problem {
 	return nil
 }
 
-// isFileUpload reports whether the body of a request is a file of any size. It asks
-// the mux, because the body of any other route is bounded.
-func (a *API) isFileUpload(r *http.Request) bool {
-	_, pattern := a.mux.Handler(r)
-	return pattern == "PUT /v1/claims/{id}"+filePattern || pattern == importRoute
-}
-
 // describeFiles describes the bodies and headers of files.
 func describeFiles(doc *huma.OpenAPI) {
 	item := doc.Paths["/v1/claims/{id}"+filePath]

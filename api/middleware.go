@@ -1,15 +1,12 @@
 package api
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
-	"os"
 	"path"
 	"regexp"
 	"runtime/debug"
@@ -20,12 +17,6 @@ import (
 
 	"github.com/google/uuid"
 )
-
-// maxBody bounds the bodies of requests.
-const maxBody = 1 << 20
-
-// bodyTimeout bounds how long a client may take to send its body.
-const bodyTimeout = 30 * time.Second
 
 type requestKey struct{}
 
@@ -66,7 +57,7 @@ func (a *API) middleware(mux *http.ServeMux) http.Handler {
 			if refused == nil {
 				refused = a.limitRequests(r.Context(), p, "")
 			}
-			for _, check := range []func(*recorder, *http.Request) *Problem{validateURL, a.checkRoute, a.readBody, refuseEnded} {
+			for _, check := range []func(*recorder, *http.Request) *Problem{validateURL, a.checkRoute} {
 				if refused == nil {
 					refused = check(rec, r)
 				}
@@ -205,36 +196,3 @@ func (p *discardWriter) Header() http.Header {
 }
 func (*discardWriter) Write(b []byte) (int, error) { return len(b), nil }
 func (*discardWriter) WriteHeader(int)             {}
-
-// readBody reads the whole body, within bounds of size and time, so that no
-// handler has to distinguish a slow client from a broken one.
-func (a *API) readBody(rec *recorder, r *http.Request) *Problem {
-	if r.Body == nil || r.Body == http.NoBody {
-		return nil
-	}
-	if publicPaths[r.URL.Path] { // it takes none, and a client without a credential sends it
-		rec.endBody()
-		r.Body = http.NoBody
-		return nil
-	}
-	// Tests have no connection, and so no deadline; nothing else fails here.
-	_ = rec.control.SetReadDeadline(time.Now().Add(bodyTimeout))
-	if a.isFileUpload(r) {
-		return nil // the handler reads it, with deadlines of its own
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(rec.ResponseWriter, r.Body, maxBody))
-	if err == nil {
-		_ = rec.control.SetReadDeadline(time.Time{})
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		return nil
-	}
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return newProblem(r.Context(), PayloadTooLarge, "the body is larger than 1 MiB")
-	}
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return newProblem(r.Context(), RequestTimeout, "the body was not received within "+bodyTimeout.String())
-	}
-	p := newProblem(r.Context(), InvalidRequest, "the body is incomplete")
-	p.Status = http.StatusBadRequest
-	return p
-}

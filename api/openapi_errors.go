@@ -87,7 +87,7 @@ func commonCodes(o *huma.Operation) []Code {
 	}
 	codes = append(codes, InvalidRequest, StorageUnavailable, Timeout)
 	if o.RequestBody != nil {
-		codes = append(codes, RequestTimeout, PayloadTooLarge, UnsupportedMediaType)
+		codes = append(codes, RequestTimeout, PayloadTooLarge, UnsupportedMediaType, TooManyRequests)
 	}
 	return codes
 }

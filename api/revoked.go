@@ -37,7 +37,7 @@ func (rec *recorder) cutOff(ctx context.Context) (stop func() bool) {
 
 // refuseEnded refuses a request whose credential has ended while its body was
 // received. Not all work ends with the request's context.
-func refuseEnded(_ *recorder, r *http.Request) *Problem {
+func refuseEnded(r *http.Request) *Problem {
 	if cause := credentialEnd(r.Context()); cause != nil {
 		return newProblem(r.Context(), Unauthorized, cause.Error())
 	}

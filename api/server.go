@@ -9,9 +9,15 @@ import (
 // Limits on connections. A whole response has none, because a claim may wait
 // for minutes and a stream does not end: each write has its own instead.
 const (
-	headerTimeout = 10 * time.Second
+	headerTimeout = 5 * time.Second
 	idleTimeout   = 2 * time.Minute
-	maxHeaderSize = 64 << 10
+	maxHeaderSize = 24 << 10
+	// headerSlop is what net/http reads beyond its limit.
+	headerSlop = 4 << 10
+	// What a connection with HTTP/2 may have the server keep before a handler reads it.
+	maxFrame   = 16 << 10
+	maxWindow  = 128 << 10
+	maxStreams = 100
 )
 
 // NewServer returns a server with the limits that the API needs.
@@ -20,8 +26,12 @@ func NewServer(handler http.Handler, log *slog.Logger) *http.Server {
 		Handler:           handler,
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeaderSize,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		MaxHeaderBytes:    maxHeaderSize - headerSlop,
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: maxStreams, MaxReadFrameSize: maxFrame,
+			MaxReceiveBufferPerConnection: maxWindow, MaxReceiveBufferPerStream: maxWindow,
+		},
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 }
 

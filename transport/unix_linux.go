@@ -196,7 +196,7 @@ func (l *UnixListener) Close() error {
 // end of a Unix socket, and next, which may be nil, is for other connections.
 func ConnContext(withUID func(context.Context, uint32) context.Context, next func(context.Context, net.Conn) context.Context) func(context.Context, net.Conn) context.Context {
 	return func(ctx context.Context, conn net.Conn) context.Context {
-		if peer, ok := conn.(*peerConn); ok {
+		if peer, ok := below[*peerConn](conn); ok {
 			return withUID(ctx, peer.uid)
 		}
 		if next != nil {

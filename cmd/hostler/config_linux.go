@@ -256,7 +256,7 @@ func (c *serveConfig) check() error {
 	if _, err := c.tokenVerifier(); err != nil {
 		validationErrors = errors.Join(validationErrors, err)
 	}
-	if err := c.listeners.tls.Check(); err != nil {
+	if err := c.listeners.check(); err != nil {
 		validationErrors = errors.Join(validationErrors, err)
 	}
 	if c.retention < 0 {

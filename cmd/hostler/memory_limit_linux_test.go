@@ -8,21 +8,39 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The garbage collector's limit is nine tenths of the container's memory, unless there
-// is none or the operator has set one.
+// The garbage collector's limit is nine tenths of the memory of the lowest control
+// group around the server, of either version, unless there is none or the operator
+// has set one.
 func TestLimitMemory(t *testing.T) {
-	dir := t.TempDir()
-	var got int64
-	set := func(n int64) int64 { got = n; return 0 }
-	require.Zero(t, limitMemory(dir, set), "no container")
-	for text, want := range map[string]int64{"536870912\n": 483183819, "max\n": 0, "": 0, "-1": 0} {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, "memory.max"), []byte(text), 0o600))
-		got = 0
-		limit := limitMemory(dir, set)
-		require.Equal(t, limit, got, text)
-		require.InDelta(t, want, got, 10, text)
+	const v1, v2 = "sys/fs/cgroup/memory", "sys/fs/cgroup"
+	for name, test := range map[string]struct {
+		groups string // of the process
+		files  map[string]string
+		want   int64
+	}{
+		"none":               {"", map[string]string{}, 0},
+		"container, v2":      {"0::/\n", map[string]string{v2 + "/memory.max": "536870912\n"}, 483183819},
+		"no limit, v2":       {"0::/\n", map[string]string{v2 + "/memory.max": "max\n"}, 0},
+		"empty":              {"0::/\n", map[string]string{v2 + "/memory.max": ""}, 0},
+		"negative":           {"0::/\n", map[string]string{v2 + "/memory.max": "-1"}, 0},
+		"service, v2":        {"0::/a/b\n", map[string]string{v2 + "/a/b/memory.max": "2000\n", v2 + "/a/memory.max": "1000\n"}, 900},
+		"service, v1":        {"4:cpu:/x\n3:hugetlb,memory:/a\n", map[string]string{v1 + "/a/memory.limit_in_bytes": "1000\n"}, 900},
+		"no limit, v1":       {"3:memory:/a\n", map[string]string{v1 + "/a/memory.limit_in_bytes": "9223372036854771712\n"}, 0},
+		"container, v1":      {"3:memory:/docker/5f\n", map[string]string{v1 + "/memory.limit_in_bytes": "1000\n"}, 900},
+		"both, v1 has limit": {"3:memory:/a\n0::/b\n", map[string]string{v1 + "/a/memory.limit_in_bytes": "1000\n", v2 + "/b/memory.max": "max\n"}, 900},
+		"outside its group":  {"3:memory:/../../a\n", map[string]string{v1 + "/memory.limit_in_bytes": "1000\n"}, 900},
+	} {
+		root := t.TempDir()
+		test.files["proc/self/cgroup"] = test.groups
+		for file, text := range test.files {
+			require.NoError(t, os.MkdirAll(filepath.Join(root, filepath.Dir(file)), 0o700))
+			require.NoError(t, os.WriteFile(filepath.Join(root, file), []byte(text), 0o600))
+		}
+		var got int64
+		limit := limitMemory(root, func(n int64) int64 { got = n; return 0 })
+		require.Equal(t, limit, got, name)
+		require.InDelta(t, test.want, got, 10, name)
 	}
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "memory.max"), []byte("1000"), 0o600))
 	t.Setenv("GOMEMLIMIT", "1GiB")
-	require.Zero(t, limitMemory(dir, set))
+	require.Zero(t, limitMemory("/", func(n int64) int64 { return n }))
 }

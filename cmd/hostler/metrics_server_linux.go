@@ -11,6 +11,7 @@ import (
 
 	"github.com/hostler/hostler/api"
 	"github.com/hostler/hostler/doctor"
+	"github.com/hostler/hostler/transport"
 )
 
 // registry is a registry that lists its collectors, so that a test can compare them
@@ -100,4 +101,16 @@ func (m *metrics) newFollowerGauge() func() (end func()) {
 		followers.Inc()
 		return followers.Dec
 	}
+}
+
+// observeConnections adds the metrics of the connections of clients.
+func (m *metrics) observeConnections(c *transport.Connections) {
+	m.registry.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "hostler_connections", Help: "Connections of clients that are open."},
+			func() float64 { open, _, _ := c.Counts(); return float64(open) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "hostler_connections_max", Help: "How many connections of clients may be open."},
+			func() float64 { _, bound, _ := c.Counts(); return float64(bound) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "hostler_connections_closed_total", Help: "Connections that were closed because of a bound."},
+			func() float64 { _, _, closed := c.Counts(); return float64(closed) }),
+	)
 }

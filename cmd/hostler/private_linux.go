@@ -36,6 +36,10 @@ func (s *server) usePrivately(ctx context.Context, c serveConfig, use func(base 
 	if err != nil {
 		return fmt.Errorf("read the key of the private server: %w", err)
 	}
+	connections, err := c.listeners.newConnections()
+	if err != nil {
+		return err
+	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
@@ -48,7 +52,9 @@ func (s *server) usePrivately(ctx context.Context, c serveConfig, use func(base 
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var g errgroup.Group
-	g.Go(func() error { return s.serve(serving, c, &listeners{tcp: listener}) })
+	g.Go(func() error {
+		return s.serve(serving, c, &listeners{tcp: connections.Listen(listener), connections: connections})
+	})
 	err = use(base, api)
 	stop()
 	return errors.Join(err, g.Wait())

@@ -75,7 +75,7 @@ certificates and workloads are followed.`,
 			log := newLogger(cmd.ErrOrStderr(), c)
 			stdlog.SetFlags(0)
 			stdlog.SetOutput(standardLog{log})
-			limitMemory(cgroup, debug.SetMemoryLimit)
+			limitMemory("/", debug.SetMemoryLimit)
 			return serve(ctx, c, log)
 		},
 	}
@@ -122,6 +122,7 @@ func serve(ctx context.Context, c serveConfig, log *slog.Logger) error {
 func (s *server) serve(ctx context.Context, c serveConfig, listener *listeners) error {
 	defer listener.Close() // for a return before Serve, which closes it too
 	s.listener = listener
+	s.metrics.observeConnections(listener.connections)
 	handler := api.New(s.apiOptions(c.data))
 	s.inside = s.insideRequests(handler)
 	if !s.db.IsShared() {
