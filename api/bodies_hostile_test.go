@@ -31,7 +31,7 @@ func bodyServer(t *testing.T) *pipetest.Server {
 	o := newTestBackend().Options()
 	keys := testKeys()
 	keys.known[viewerKey] = &auth.Principal{Actor: "key:viewer", Grants: []auth.Grant{{Role: auth.Viewer}}}
-	keys.known[tenantKey] = &auth.Principal{Actor: "key:tenant", Grants: []auth.Grant{{Role: auth.Tenant, Tenants: []activity.Pattern{activity.Exactly("nobody")}}}}
+	keys.known[tenantKey] = &auth.Principal{Actor: "key:tenant", Grants: []auth.Grant{{Role: auth.Tenant, Tenants: []activity.Pattern{activity.Exactly("carol")}}}}
 	o.Auth = keys
 	return pipetest.Serve(t, api.NewServer(api.New(o), slog.New(slog.DiscardHandler)))
 }

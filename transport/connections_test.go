@@ -196,7 +196,7 @@ func TestIdleStrangersEnd(t *testing.T) {
 		answered(t, tenant)
 		<-time.After(9 * time.Second)
 		require.False(t, isEnded(stranger))
-		send(t, stranger, withoutKey) // it counts anew
+		send(t, stranger, withoutKey) // the time begins again
 		answered(t, stranger)
 		<-time.After(9 * time.Second)
 		require.False(t, isEnded(stranger))

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Times with which the server could do nothing are refused when it starts.
-func TestInvalidTimes(t *testing.T) {
+// Values with which the server could do nothing are refused when it starts.
+func TestInvalidValues(t *testing.T) {
 	check := func(args ...string) error {
 		var c serveConfig
 		f := pflag.NewFlagSet("serve", pflag.ContinueOnError)
@@ -20,8 +20,8 @@ func TestInvalidTimes(t *testing.T) {
 		return c.check()
 	}
 	require.NoError(t, check())
-	require.NoError(t, check("--max-wait-timeout", "1ms", "--retention", "0"))
-	for _, invalid := range []string{"--max-wait-timeout=0", "--max-wait-timeout=-1s", "--unresponsive-timeout=0", "--retention=-1s"} {
+	require.NoError(t, check("--max-wait-timeout", "1ms", "--retention", "0", "--trusted-proxies", "10.1.2.3/8,2001:db8::/32"))
+	for _, invalid := range []string{"--max-wait-timeout=0", "--max-wait-timeout=-1s", "--unresponsive-timeout=0", "--retention=-1s", "--trusted-proxies=10.0.0.1", "--trusted-proxies=::ffff:10.0.0.0/104"} {
 		err := check(invalid)
 		flag, _, _ := strings.Cut(invalid, "=")
 		require.ErrorContains(t, err, flag+" ")

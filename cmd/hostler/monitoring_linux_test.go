@@ -45,6 +45,9 @@ func monitorServer(t *testing.T) monitored {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.closeAll()) }()
 	handler := api.New(s.apiOptions(c.data))
+	connections, err := c.listeners.newConnections()
+	require.NoError(t, err)
+	s.metrics.observeConnections(connections)
 	_, err = s.pools.Apply(t.Context(), []byte("id: web\nimage: none\ncommand: [sleep, 1h]\npool: { min_idle: 0, max_size: 3 }\n"), "web.yaml", "")
 	require.NoError(t, err)
 	get := func() string {
