@@ -219,7 +219,10 @@ func TestUnreadIsBounded(t *testing.T) {
 	below.conns <- from{server, &net.UnixAddr{}}
 	conn, err := connections.Listen(below).Accept()
 	require.NoError(t, err)
-	go fmt.Fprint(client, string(make([]byte, 1<<20))) //nolint:errcheck // it is cut off
+	go func() {
+		fmt.Fprint(client, string(make([]byte, 1<<20))) //nolint:errcheck // it is cut off
+		client.Close()                                  //nolint:errcheck // of a pipe
+	}()
 	n, err := io.Copy(io.Discard, conn)
 	require.Error(t, err)
 	require.LessOrEqual(t, n, int64(64<<10))
