@@ -60,10 +60,10 @@ func TestEngineHangs(t *testing.T) {
 		synctest.Wait()
 		require.NoError(t, h.Pools.Engine.Err())
 		continues := hangEngine(h, "")
-		time.Sleep(5 * time.Second)
+		<-time.After(5 * time.Second)
 		require.ErrorIs(t, h.Pools.Engine.Err(), runtime.ErrUnavailable, "it is logged by then")
 		require.ErrorIs(t, h.Pools.Engine.Probe(t.Context()), runtime.ErrUnavailable)
-		time.Sleep(5 * time.Second)
+		<-time.After(5 * time.Second)
 		require.ErrorIs(t, h.Pools.Engine.Down(), runtime.ErrUnavailable)
 
 		for _, r := range []claim.Request{{Wait: 5 * time.Second}, {}, {NoWait: true}} {
@@ -83,7 +83,7 @@ func TestEngineHangs(t *testing.T) {
 			_, _, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "eve", Wait: time.Minute})
 			got <- err
 		}()
-		time.Sleep(10 * time.Second)
+		<-time.After(10 * time.Second)
 		continues()
 		require.NoError(t, <-got)
 		require.NoError(t, h.Pools.Engine.Err())
