@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/hostler/hostler/runtime"
 )
@@ -205,9 +206,22 @@ func askProgram(ctx context.Context, p *Proc) int {
 	return codeOf(p, printAnswer(p, p.Ask(ctx, "fake", strings.Join(p.Args[1:], "."), "{}")))
 }
 
-// askRequest is box ask.
+// askRequest is box ask. It asks again while a claim is not announced yet.
 func askRequest(ctx context.Context, p *Proc, args []string) error {
-	return printAnswer(p, p.Ask(ctx, args[0], args[1], args[2]))
+	r := p.Ask(ctx, args[0], args[1], args[2])
+	for end := time.Now().Add(claimTimeout); lacksClaim(r) && args[1] != "release" && ctx.Err() == nil && time.Now().Before(end); {
+		<-time.After(claimTimeout / 100)
+		r = p.Ask(ctx, args[0], args[1], args[2])
+	}
+	return printAnswer(p, r)
+}
+
+// claimTimeout is how long the program asks again without a claim, as that of real
+// containers does: a server announces a claim just after it became active.
+const claimTimeout = time.Second
+
+func lacksClaim(r runtime.Response) bool {
+	return r.Problem != nil && r.Problem.Code == runtime.ProblemNoClaim
 }
 
 func printAnswer(p *Proc, r runtime.Response) error {
