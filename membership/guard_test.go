@@ -18,7 +18,7 @@ import (
 // reads are the methods of a runtime that change nothing. Every other method is
 // blocked without a lease.
 var reads = map[string]bool{
-	"Check": true, "Protocols": true, "Status": true, "List": true, "Logs": true, "Watch": true,
+	"Check": true, "Protocols": true, "Status": true, "Reach": true, "List": true, "Logs": true, "Watch": true,
 	"WaitResult": true, "Output": true, "CopyOut": true, "ScanTree": true, "LastModified": true,
 	"Commands": true, "StatFile": true, "ListFiles": true, "ReadFile": true, "ReadTree": true,
 }

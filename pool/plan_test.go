@@ -52,6 +52,8 @@ func TestPlanIsWhatApplyDoes(t *testing.T) {
 		require.Equal(t, []pool.Replaced{{Reason: "its revision is outdated", Idle: 2, Claimed: 1}}, p.Replaced)
 		require.Len(t, h.Events(), events, "nothing was changed")
 
+		_, unblock := h.RT.Block("create *") // nothing is replaced before the pool is read
+		defer unblock()
 		applied := h.Apply(second)
 		require.Equal(t, planned.Record.Revision, applied.Record.Revision)
 		status, err := h.Pools.Status(t.Context(), "w")
