@@ -84,7 +84,7 @@ func reset(c net.Conn) {
 	if secure, ok := c.(*tls.Conn); ok {
 		c = secure.NetConn() // without the notice of TLS that everything was sent
 	}
-	if tcp, ok := c.(*net.TCPConn); ok {
+	if tcp, ok := c.(interface{ SetLinger(seconds int) error }); ok {
 		_ = tcp.SetLinger(0) // it is closed already
 	}
 	_ = c.Close()

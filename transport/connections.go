@@ -264,6 +264,15 @@ func (conn *connection) CloseWrite() error {
 	return conn.Close()
 }
 
+// SetLinger sets what a close does with unsent data, as that of net.TCPConn. Other
+// connections have nothing to set.
+func (conn *connection) SetLinger(seconds int) error {
+	if tcp, ok := below[*net.TCPConn](conn.Conn); ok {
+		return tcp.SetLinger(seconds)
+	}
+	return nil
+}
+
 // NetConn returns the connection of the listener below.
 func (conn *connection) NetConn() net.Conn { return conn.Conn }
 

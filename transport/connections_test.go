@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -90,6 +91,24 @@ func TestConnectionsOfAnAddress(t *testing.T) {
 			require.ErrorIs(t, err, io.EOF, "%s: the oldest makes room", name)
 		}
 	}
+}
+
+// A bounded connection can be reset, so that its client does not take what it got for
+// complete.
+func TestBoundedConnectionIsReset(t *testing.T) {
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	l := transport.NewConnections(transport.Limits{Total: 1, PerAddress: 1}).Listen(tcp)
+	defer l.Close()
+	client, err := net.Dial("tcp", l.Addr().String())
+	require.NoError(t, err)
+	defer client.Close()
+	server, err := l.Accept()
+	require.NoError(t, err)
+	require.NoError(t, server.(interface{ SetLinger(int) error }).SetLinger(0))
+	require.NoError(t, server.Close())
+	_, err = client.Read(make([]byte, 1))
+	require.ErrorIs(t, err, syscall.ECONNRESET)
 }
 
 type authenticatedKey struct{}
