@@ -18,6 +18,9 @@ const (
 	maxFrame   = 16 << 10
 	maxWindow  = 128 << 10
 	maxStreams = 100
+	// unreadTimeout bounds how long a client with HTTP/2 reads nothing, or does not
+	// answer a ping.
+	unreadTimeout = 20 * time.Second
 )
 
 // NewServer returns a server with the limits that the API needs.
@@ -30,6 +33,8 @@ func NewServer(handler http.Handler, log *slog.Logger) *http.Server {
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: maxStreams, MaxReadFrameSize: maxFrame,
 			MaxReceiveBufferPerConnection: maxWindow, MaxReceiveBufferPerStream: maxWindow,
+			// A client that reads nothing: the deadlines of streams only queue a frame.
+			WriteByteTimeout: unreadTimeout, SendPingTimeout: unreadTimeout, PingTimeout: unreadTimeout,
 		},
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}

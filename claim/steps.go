@@ -51,7 +51,7 @@ type acquisition struct {
 func (s *Service) acquire(ctx, workCtx context.Context, id string, r Request, w *workload.Workload, record pool.Record) (Claim, bool, error) {
 	// The wait for a container ends when the caller cancels, or when another
 	// caller releases the claim.
-	engineCtx, endBound := s.pools.Engine.Bound(workCtx, time.Now().Add(r.Wait))
+	engineCtx, endBound := s.pools.Engine.Bound(workCtx, time.Now().Add(waitOf(r)))
 	defer endBound()
 	workCtx = engineCtx
 	waitCtx, cancelWait := context.WithCancelCause(ctx)

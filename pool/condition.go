@@ -22,9 +22,9 @@ func (c Container) IsTerminating() bool {
 	return c.Health == Unhealthy && c.Reason == terminatingReason
 }
 
-// isUnreachable reports whether it is on record that the container cannot be
+// IsUnreachable reports whether it is on record that the container cannot be
 // reached.
-func (c Container) isUnreachable() bool {
+func (c Container) IsUnreachable() bool {
 	return c.Health == Unhealthy && c.Reason == unreachableReason
 }
 
@@ -36,7 +36,7 @@ func missedCondition(c Container, now runtime.Condition) runtime.Condition {
 		return runtime.Terminating
 	case now == runtime.Unreachable && c.Health == Healthy:
 		return runtime.Unreachable
-	case now == "" && c.isUnreachable():
+	case now == "" && c.IsUnreachable():
 		return runtime.Reachable
 	}
 	return ""
@@ -60,7 +60,7 @@ func (w *Watcher) recordCondition(ctx context.Context, d runtime.Exit) error {
 			_, err = w.store.UpdateContainer(ctx, unreachable(c.ID, c.State))
 		}
 	case runtime.Reachable:
-		if c.isUnreachable() {
+		if c.IsUnreachable() {
 			return w.recordReached(ctx, c)
 		}
 	}
@@ -122,7 +122,7 @@ func (w *Watcher) recordReached(ctx context.Context, c Container) error {
 		return nil // a later comparison finds it
 	}
 	_, err := w.store.UpdateContainer(ctx, Note(c.ID, c.State, func(c *Container) {
-		if c.isUnreachable() {
+		if c.IsUnreachable() {
 			c.Health, c.Reason = Healthy, ""
 		}
 	}))

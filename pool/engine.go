@@ -14,13 +14,15 @@ import (
 )
 
 // An engine that hangs fails no call and reports no exit. So it is asked at intervals:
-// within engineInterval and engineTimeout its hanging is known and logged. One late
-// answer may be due to load, so work is ended after engineGrace only.
+// within engineInterval and engineTimeout its hanging is known and logged. A late answer
+// may be due to load, so no idle container is given out after engineGrace only, and
+// work that has begun is ended after workGrace.
 const (
 	engineInterval = 2 * time.Second
 	engineRetry    = time.Second // the interval while it does not respond
 	engineTimeout  = 2500 * time.Millisecond
 	engineGrace    = 3 * time.Second
+	workGrace      = 15 * time.Second
 	probeTimeout   = 5 * time.Second
 )
 
@@ -111,7 +113,7 @@ func (e *Engine) record(err error) {
 		e.since = time.Now()
 		e.log.Warn("the container engine does not respond", "error", err)
 	}
-	if e.downLocked() == nil {
+	if e.downFor(workGrace) == nil {
 		return
 	}
 	for b := range e.bounds {
@@ -132,18 +134,19 @@ func (e *Engine) Err() error {
 func (e *Engine) Down() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.downLocked()
+	return e.downFor(engineGrace)
 }
 
-func (e *Engine) downLocked() error {
-	if e.err == nil || time.Since(e.since) < engineGrace {
+// downFor returns why the engine has not responded for so long. The caller holds the mutex.
+func (e *Engine) downFor(grace time.Duration) error {
+	if e.err == nil || time.Since(e.since) < grace {
 		return nil
 	}
 	return e.err
 }
 
-// Bound returns a context that ends with Down as its cause, once the deadline has
-// passed. The caller calls end.
+// Bound returns a context that ends with Err as its cause, once the deadline has
+// passed and the engine has not responded for workGrace. The caller calls end.
 func (e *Engine) Bound(ctx context.Context, deadline time.Time) (_ context.Context, end func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	b := &engineBound{deadline, cancel}

@@ -80,7 +80,7 @@ func matchIf(reason string, match func(Container) bool) func(Container) string {
 func (f *Filler) evictSurplus(ctx context.Context, d demand) error {
 	t := d.counts
 	if t.unhealthy > 0 {
-		isUnhealthy := func(c Container) bool { return c.Health == Exited || c.Health == Unhealthy && !c.isUnreachable() }
+		isUnhealthy := func(c Container) bool { return c.Health == Exited || c.Health == Unhealthy && !c.IsUnreachable() }
 		if err := f.evict(ctx, d.r.ID, t.unhealthy, matchIf("it is unhealthy", isUnhealthy)); err != nil {
 			return err
 		}
@@ -110,7 +110,7 @@ func (f *Filler) makeRoom(ctx context.Context, d demand) error {
 	case t.outdated > 0 && atCapacity:
 		return f.evict(ctx, d.r.ID, 1, f.matchOutdated(d.r))
 	case t.unhealthy > 0 && shortfall > 0:
-		return f.evict(ctx, d.r.ID, shortfall, matchIf("it cannot be reached, and the pool needs its room", Container.isUnreachable))
+		return f.evict(ctx, d.r.ID, shortfall, matchIf("it cannot be reached, and the pool needs its room", Container.IsUnreachable))
 	case t.tenantBound > 0 && shortfall > 0:
 		isTenantBound := func(c Container) bool { return c.Tenant != "" }
 		return f.evict(ctx, d.r.ID, shortfall, matchIf("the pool needs its room for other tenants", isTenantBound))

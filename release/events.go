@@ -18,9 +18,10 @@ func (s *Service) EventHandlers() dispatch.Subscription {
 		Name: "releases",
 		On: map[activity.Type]func(activity.Event){
 			// What a hook of pre_release would still do is worth less than the time
-			// that is left to save the tenant's state.
+			// that is left to upload the tenant's state. Without an upload, the hook
+			// may be what saves it.
 			activity.ContainerTerminating: func(e activity.Event) {
-				if e.Claim != "" && s.IsInProgress(e.Claim) {
+				if _, isBeforeUpload := s.saves.Load(e.Claim); isBeforeUpload {
 					s.runner.End(e.Container, false, ErrTerminating)
 				}
 			},

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 
 	"github.com/hostler/hostler/activity"
@@ -32,6 +33,7 @@ type Service struct {
 	log         *slog.Logger
 	interrupted chan struct{} // holds one signal: an interrupted release exists
 	calls       calls
+	saves       sync.Map // by claim: the releases whose hooks of pre_release precede an upload
 }
 
 // calls are the releases in progress on this server, by claim. Each has a flag

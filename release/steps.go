@@ -194,8 +194,12 @@ func (op *operation) preRelease(ctx context.Context) error {
 	subject.NoPriorRuns = op.isFirst
 	subject.MayAsk = true
 	subject.Protocol, subject.HasExited = op.container.Protocol, op.container.Health == pool.Exited
-	if op.container.IsTerminating() {
-		subject.Skip = ErrTerminating.Error()
+	if op.hasSyncOnRelease() {
+		op.saves.Store(op.claim.ID, nil)
+		defer op.saves.Delete(op.claim.ID)
+		if op.container.IsTerminating() {
+			subject.Skip = ErrTerminating.Error()
+		}
 	}
 	if subject.HasExited {
 		op.exitCode = op.readExitCode(ctx)
@@ -280,7 +284,7 @@ func (op *operation) facts(ctx context.Context) (facts, error) {
 	if op.container.Forced != pool.NotForced {
 		op.unusable = pool.ForcedReason // a restart would end its pre_destroy hooks
 	}
-	f := facts{unusable: op.unusable, health: op.container.Health}
+	f := facts{unusable: op.unusable, health: op.healthOf(op.container.Health)}
 	if op.unusable != "" {
 		return f, nil
 	}
@@ -297,6 +301,16 @@ func (op *operation) facts(ctx context.Context) (facts, error) {
 	return f, nil
 }
 
+// healthOr returns a health, but for that of a container that was not reached before
+// its restart: the restart decides, and a machine that was away for a while costs no
+// tenant's files.
+func (op *operation) healthOf(health pool.Health) pool.Health {
+	if op.container.IsUnreachable() && health == pool.Unhealthy {
+		return pool.Healthy
+	}
+	return health
+}
+
 // markReleased releases the container and ends the claim in one transaction.
 // Changes that others recorded in the claim until then count: a discard, or an
 // upload.
@@ -308,7 +322,7 @@ func (op *operation) markReleased(ctx context.Context) error {
 	finish.Events = append(lost, finish.Events...)
 	finish.Container = &pool.Transition{}
 	finish.Set = func(c *claim.Claim) {
-		last := facts{unusable: op.disposition.reason, discard: c.Discard, health: pool.Health(c.Health)}
+		last := facts{unusable: op.disposition.reason, discard: c.Discard, health: op.healthOf(pool.Health(c.Health))}
 		*finish.Container = last.dispose().transition(c.Snapshot, op.unusableChain...)
 		released.Activity = c.Activity // the program may have reported it until now
 		finish.Events[len(finish.Events)-1].Data = activity.Data(released)

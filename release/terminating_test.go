@@ -91,3 +91,44 @@ func TestTerminatingContainerIsUploaded(t *testing.T) {
 		require.Equal(t, "kept", execTestprog(h, h.Claim("w", "ada"), "read", "/data/f"))
 	})
 }
+
+// Without an upload, the hooks of pre_release are what saves the state: they run to their
+// end also in a container that terminates.
+func TestHooksOfTerminatingContainerWithoutUpload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.RT.AddProgram("slow", func(context.Context, *fake.Proc) int {
+			<-time.After(time.Minute)
+			return 0
+		})
+		h.Apply("id: w\nimage: box\ncommand: [box, idle]\npool: { min_idle: 1, max_size: 2 }\nhooks:\n  pre_release: [{ command: [slow], timeout: 5m }]\n")
+		c := h.Claim("w", "ada")
+		time.AfterFunc(time.Second, func() { h.RT.SetCondition(c.Container, runtime.Terminating) })
+		h.Release(c)
+		done := h.Events(activity.HookCompleted)
+		require.Len(t, done, 1, "it was not ended")
+	})
+}
+
+// A container whose machine was away for a while is kept for its tenant: its restart
+// decides whether it can be used.
+func TestUnreachableContainerIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply("id: w\nimage: box\ncommand: [box, idle]\npool: { min_idle: 1, max_size: 2, reuse: same_tenant }\n")
+		c := h.Claim("w", "ada")
+		execTestprog(h, c, "write", "/data/f", "kept")
+		h.RT.SetCondition(c.Container, runtime.Unreachable)
+		<-time.After(time.Second)
+		synctest.Wait()
+		k, err := h.Pools.Container(t.Context(), c.Container)
+		require.NoError(t, err)
+		require.True(t, k.IsUnreachable())
+		h.Release(c)
+		h.RT.SetCondition(c.Container, "")
+		<-time.After(time.Minute)
+		again := h.Claim("w", "ada")
+		require.Equal(t, c.Container, again.Container)
+		require.Equal(t, "kept", execTestprog(h, again, "read", "/data/f"))
+	})
+}

@@ -19,16 +19,17 @@ var (
 	// The conditions are those of the indexes on idle containers.
 	selectCandidates = selectContainers + `
 		WHERE state = 'idle' AND health IN ('', 'healthy') AND workload = $1`
-	longestIdle = ` ORDER BY changed_at LIMIT 1`
+	// Of several that are the tenant's, the last one has the latest files.
+	lastUsed = ` ORDER BY changed_at DESC LIMIT 1`
 	// Fresh containers are interchangeable: one that another transaction has
 	// locked is skipped.
-	longestFree = longestIdle + skipLocked
+	longestFree = ` ORDER BY changed_at LIMIT 1` + skipLocked
 )
 
 // preference is one kind of container that a claim may get.
 type preference struct {
 	source claim.Source
-	// query selects the one that has been idle longest.
+	// query selects one of several.
 	query string
 	// args returns the query's arguments; nil when this reservation does not
 	// accept the kind.
@@ -39,7 +40,7 @@ type preference struct {
 var preferences = []preference{
 	{ // The tenant's own, as it was left. If locked, it is waited for, not skipped.
 		claim.Affinity,
-		selectCandidates + ` AND tenant = $2 AND revision = $3 AND protocol = $4` + longestIdle + forUpdate,
+		selectCandidates + ` AND tenant = $2 AND revision = $3 AND protocol = $4` + lastUsed + forUpdate,
 		func(r claim.Reservation, p runtime.Protocols) []any {
 			if r.Reuse == workload.ReuseNever {
 				return nil

@@ -40,7 +40,7 @@ class TestReadme(unittest.TestCase):
                 self.assertEqual((got.returncode, got.stderr), (0, "done\n"))
                 for text in ("hello\nexit code 3\nb'some text'\n", "200", "signalled granted\n"):
                     self.assertIn(text, got.stdout)
-                self.assertEqual(claim.refresh()["state"], "released")
+                self.assertEqual(claim.refresh()["state"], "active", "the program has not created it")
 
 
 if __name__ == "__main__":

@@ -36,11 +36,11 @@ test("the program of the README", { skip }, async (t) => {
 
   const client = new Client();
   const claim = await client.claim(workload, tenant, { wait: 60_000 });
-  t.after(() => claim.stopTouching());
+  t.after(() => claim.release());
   await claim.signal("approval", "granted");
   await serveHTTP(claim, Number(variable("HOSTLER_TEST_PORT")), "page ");
   const { stdout, stderr } = await run(process.execPath, ["program.js"], { cwd: dir, timeout: 120_000 });
   assert.equal(stdout, "hello\nexit code 3\nsome text\n200 page 0\nsignalled granted\n");
   assert.equal(stderr, "done\n");
-  assert.equal((await claim.refresh()).state, "released");
+  assert.equal((await claim.refresh()).state, "active", "the program has not created it");
 });
