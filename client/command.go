@@ -20,7 +20,8 @@ type Command struct {
 	// OnLost is called when the connection that Wait reads from was lost, before it
 	// connects again. nil does nothing.
 	OnLost func(error)
-	// LostTimeout bounds how long lost connections are made again without progress; 0
+	// LostTimeout bounds how long lost connections are made again without output and
+	// heartbeats; 0
 	// is 5 minutes.
 	LostTimeout time.Duration
 
@@ -30,6 +31,7 @@ type Command struct {
 	acked     int64
 	input     int64 // bytes of input that the command has received
 	connected bool  // once
+	heard     bool  // a heartbeat, through the last connection
 	lines     lineReader
 }
 
@@ -75,6 +77,7 @@ func (cmd *Command) Wait(ctx context.Context, stdout, stderr io.Writer) (Command
 	lost := cmd.newLoss()
 	for {
 		before := cmd.offset
+		cmd.heard = false
 		result, err := cmd.read(ctx, stdout, stderr)
 		if err == nil {
 			return result, nil
@@ -85,7 +88,7 @@ func (cmd *Command) Wait(ctx context.Context, stdout, stderr io.Writer) (Command
 		if stop, ok := errors.AsType[*stopError](err); ok {
 			return result, stop.err
 		}
-		if cmd.offset > before {
+		if cmd.offset > before || cmd.heard {
 			lost.reset()
 		}
 		if !cmd.connected || lost.isFinal(err) {
@@ -120,6 +123,7 @@ func (cmd *Command) read(ctx context.Context, stdout, stderr io.Writer) (Command
 	lines.Buffer(nil, maxLine)
 	for lines.Scan() {
 		alive.Stop() // a writer may take its time
+		cmd.heard = cmd.heard || len(lines.Bytes()) == 0
 		if len(lines.Bytes()) > 0 {
 			result, err := cmd.handleLine(ctx, lines.Bytes(), stdout, stderr)
 			if err != nil || result != nil {

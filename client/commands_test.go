@@ -147,6 +147,34 @@ func TestCommandThatIsLost(t *testing.T) {
 	}
 }
 
+// A command that prints nothing is followed as long as its connections have heartbeats,
+// however often they are lost.
+func TestSilentCommandIsFollowed(t *testing.T) {
+	requests := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		switch requests++; requests {
+		case 1:
+			fmt.Fprint(w, `{"id": "k1"}`)
+		case 2, 3, 4:
+			fmt.Fprintln(w)
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		default:
+			w.WriteHeader(http.StatusNotFound)
+			fmt.Fprint(w, `{"status": 404, "code": "command_not_found"}`)
+		}
+	}))
+	t.Cleanup(server.Close)
+	c, err := client.New(server.URL, "")
+	require.NoError(t, err)
+	cmd, err := c.StartCommand(t.Context(), "c1", client.CommandRequest{Command: []string{"x"}})
+	require.NoError(t, err)
+	cmd.LostTimeout = time.Millisecond // a second failure without a heartbeat is final
+	_, err = cmd.Wait(t.Context(), io.Discard, io.Discard)
+	require.Error(t, err)
+	require.Equal(t, 5, requests)
+}
+
 // A command is attached to again where the last reader stopped, and a reader that is
 // replaced learns it.
 func TestAttachCommand(t *testing.T) {
