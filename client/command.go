@@ -31,7 +31,7 @@ type Command struct {
 	acked     int64
 	input     int64 // bytes of input that the command has received
 	connected bool  // once
-	heard     bool  // a heartbeat, through the last connection
+	isAlive   bool  // the last connection had a heartbeat
 	lines     lineReader
 }
 
@@ -77,7 +77,7 @@ func (cmd *Command) Wait(ctx context.Context, stdout, stderr io.Writer) (Command
 	lost := cmd.newLoss()
 	for {
 		before := cmd.offset
-		cmd.heard = false
+		cmd.isAlive = false
 		result, err := cmd.read(ctx, stdout, stderr)
 		if err == nil {
 			return result, nil
@@ -88,7 +88,7 @@ func (cmd *Command) Wait(ctx context.Context, stdout, stderr io.Writer) (Command
 		if stop, ok := errors.AsType[*stopError](err); ok {
 			return result, stop.err
 		}
-		if cmd.offset > before || cmd.heard {
+		if cmd.offset > before || cmd.isAlive {
 			lost.reset()
 		}
 		if !cmd.connected || lost.isFinal(err) {
@@ -123,7 +123,7 @@ func (cmd *Command) read(ctx context.Context, stdout, stderr io.Writer) (Command
 	lines.Buffer(nil, maxLine)
 	for lines.Scan() {
 		alive.Stop() // a writer may take its time
-		cmd.heard = cmd.heard || len(lines.Bytes()) == 0
+		cmd.isAlive = cmd.isAlive || len(lines.Bytes()) == 0
 		if len(lines.Bytes()) > 0 {
 			result, err := cmd.handleLine(ctx, lines.Bytes(), stdout, stderr)
 			if err != nil || result != nil {
