@@ -128,7 +128,8 @@ func roundTrip(t *testing.T, c *container) {
 }
 
 func copyInOwner(t *testing.T, c *container) {
-	want := strings.Fields(c.mustExec(t, "stat", "trip"))
+	c.mustExec(t, "mkdir", "own", "755")
+	want := strings.Fields(c.mustExec(t, "stat", "own"))
 	c.copyIn(t, "/data", archiveEntry{"made/by/us", tar.TypeReg, 0o600, "x"})
 	for _, path := range []string{"made", "made/by", "made/by/us"} {
 		got := strings.Fields(c.mustExec(t, "stat", path))
