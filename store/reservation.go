@@ -19,7 +19,7 @@ var (
 	// The conditions are those of the indexes on idle containers.
 	selectCandidates = selectContainers + `
 		WHERE state = 'idle' AND health IN ('', 'healthy') AND workload = $1`
-	// Of several that are the tenant's, the last one has the latest files.
+	// The container that the tenant used last has its latest files.
 	lastUsed = ` ORDER BY changed_at DESC LIMIT 1`
 	// Fresh containers are interchangeable: one that another transaction has
 	// locked is skipped.

@@ -39,11 +39,11 @@ func reserveLinksRecords(t *testing.T, s Store) {
 }
 
 // Containers are reserved in the order of preference, and within one kind the
-// longest idle first.
+// longest idle first, but of the tenant's own the one that it used last.
 func reservePrefers(t *testing.T, s Store) {
 	outdated := addIdleContainer(t, s, oldRev, "")
 	addIdleContainer(t, s, oldRev, "ann") // another revision's files: never reused
-	bobs, eves := addIdleContainer(t, s, rev, "bob"), addIdleContainer(t, s, rev, "eve")
+	bobs, stale, eves := addIdleContainer(t, s, rev, "bob"), addIdleContainer(t, s, rev, "eve"), addIdleContainer(t, s, rev, "eve")
 	anns := addIdleContainer(t, s, rev, "ann")
 	fresh, fresher := addIdleContainer(t, s, rev, ""), addIdleContainer(t, s, rev, "")
 
@@ -59,7 +59,8 @@ func reservePrefers(t *testing.T, s Store) {
 		{"zoe", workload.ReuseSameTenant, outdated, claim.Fresh},
 		{"kim", workload.ReuseSameTenant, "", ""},
 		{"kim", workload.ReuseWipe, bobs, claim.Recycled},
-		{"bob", workload.ReuseWipe, anns, claim.Recycled},
+		{"bob", workload.ReuseWipe, stale, claim.Recycled},
+		{"max", workload.ReuseWipe, anns, claim.Recycled},
 		{"lee", workload.ReuseWipe, "", ""},
 	} {
 		r := newReservation(step.tenant)

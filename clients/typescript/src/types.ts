@@ -1109,7 +1109,7 @@ export interface Problem {
   limit?: number;
   /** Of quota_exceeded, and of rate_limited by a quota: which one. */
   quota?: string;
-  /** Of pool_exhausted and pool_not_ready: exhausted, not_ready, fill_failing, draining or deleting. Of sync_failed: terminating, sink, credentials, too_large, tenant, stale, conflict, damaged, unknown_format, unknown_key or not_allowed. Of command_not_started: binary_not_found, not_executable, user_not_found, workdir_not_found, bad_input, unsupported or start_failed. Of denied_by_hook: the hook. */
+  /** The reason of pool_exhausted and pool_not_ready is exhausted, not_ready, fill_failing, draining or deleting. The reason of sync_failed is terminating, sink, credentials, too_large, tenant, stale, conflict, damaged, unknown_format, unknown_key or not_allowed. The reason of command_not_started is binary_not_found, not_executable, user_not_found, workdir_not_found, bad_input, unsupported or start_failed. The reason of denied_by_hook is the hook. */
   reason?: string;
   /** Of hook_failed: the attempt that failed, with its output. */
   run?: Run;
