@@ -33,5 +33,14 @@ func lockFile(path string) (io.Closer, error) {
 	if f.Truncate(0) == nil {
 		_, _ = fmt.Fprintln(f, os.Getpid())
 	}
-	return f, nil
+	return lockedFile{f}, nil
+}
+
+// lockedFile is a file with a lock. Its close also unlocks it: a child that this
+// process forks at that moment has the descriptor until it executes its program,
+// and would hold the lock for as long.
+type lockedFile struct{ *os.File }
+
+func (f lockedFile) Close() error {
+	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.File.Close())
 }

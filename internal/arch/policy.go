@@ -33,7 +33,7 @@ var layers = []layer{
 	{"runtime/shim", []string{"runtime", "runtime/tree", "internal/backoff"}},
 	{"runtime/shim/proctree", nil},
 	{"runtime/shim/backend", []string{"runtime", "runtime/shim", "runtime/tree"}},
-	{"runtime/docker", []string{"runtime", "runtime/shim", "runtime/shim/backend"}},
+	{"runtime/docker", []string{"runtime", "runtime/shim", "runtime/shim/backend", "internal/backoff"}},
 	{"runtime/process", []string{"runtime", "runtime/shim/..."}},
 	{"runtime/kubernetes", []string{"runtime", "runtime/shim", "runtime/shim/backend"}},
 	{"runtime/fake", []string{"runtime", "runtime/tree"}},

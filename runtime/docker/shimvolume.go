@@ -3,6 +3,7 @@ package docker
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -19,6 +20,7 @@ import (
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/mount"
 
+	"github.com/hostler/hostler/internal/backoff"
 	"github.com/hostler/hostler/runtime/shim"
 )
 
@@ -59,6 +61,10 @@ func (r *Runtime) shimVolumeCreatedAt(ctx context.Context) (string, error) {
 	return v.CreatedAt, r.apiError(ctx, err)
 }
 
+// copyShimAttempts is how often the shim is copied. A copy fails if another server
+// that starts on this engine copies it at the same moment.
+const copyShimAttempts = 5
+
 // populateShimVolume copies the shim into the volume, unless it is there already.
 func (r *Runtime) populateShimVolume(ctx context.Context, image string) error {
 	id, err := r.createCopyHelper(ctx, image)
@@ -67,21 +73,27 @@ func (r *Runtime) populateShimVolume(ctx context.Context, image string) error {
 	}
 	// The copy helper is not needed any more, whatever happened to the context.
 	defer r.removeCopyHelper(context.WithoutCancel(ctx), id)
-	if complete, err := r.isShimComplete(ctx, id); err != nil || complete {
-		return err
+	complete, err := r.isShimComplete(ctx, id)
+	retries := backoff.Policy{Min: 100 * time.Millisecond, Max: time.Second, Jitter: 0.5}.Retries()
+	for attempt := 1; err == nil && !complete; attempt++ {
+		failure := r.copyShim(ctx, id)
+		complete, err = r.isShimComplete(ctx, id)
+		if err == nil && !complete {
+			if attempt == copyShimAttempts {
+				return cmp.Or(failure, errors.New("the engine did not store what it received"))
+			}
+			err = retries.Sleep(ctx)
+		}
 	}
+	return err
+}
+
+func (r *Runtime) copyShim(ctx context.Context, helperID string) error {
 	archive, err := shimArchive(r.shim.content)
 	if err != nil {
 		return err
 	}
-	err = r.api.CopyToContainer(ctx, id, "/", archive, container.CopyToContainerOptions{})
-	if err != nil {
-		return r.apiError(ctx, err)
-	}
-	if complete, err := r.isShimComplete(ctx, id); err != nil || !complete {
-		return errors.Join(errors.New("the engine did not store what it received"), err)
-	}
-	return nil
+	return r.apiError(ctx, r.api.CopyToContainer(ctx, helperID, "/", archive, container.CopyToContainerOptions{}))
 }
 
 func (r *Runtime) createCopyHelper(ctx context.Context, image string) (string, error) {

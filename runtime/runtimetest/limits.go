@@ -256,7 +256,8 @@ func (c *container) oneOfTwoOutOfMemory(t *testing.T) (survived bool) {
 }
 
 // hasExitedOutOfMemory reports whether err is that of a container that has
-// exited. Its status must report that it ran out of memory.
+// exited because it ran out of memory. Its status may lack that: Docker's runtime
+// reads the notification when the control group may have been removed already.
 func (c *container) hasExitedOutOfMemory(t *testing.T, err error) bool {
 	t.Helper()
 	if !errors.Is(err, runtime.ErrContainerExited) {
@@ -266,8 +267,7 @@ func (c *container) hasExitedOutOfMemory(t *testing.T, err error) bool {
 	require.NoError(t, err)
 	require.Equal(t, runtime.Exited, status.State)
 	require.Equal(t, 137, status.ExitCode)
-	require.True(t, status.OOMKilled, "%+v", status)
-	t.Log("the kernel has killed the main process as well")
+	t.Logf("the kernel has killed the main process as well: %+v", status)
 	return true
 }
 
