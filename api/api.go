@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -129,6 +130,7 @@ func New(o Options) *API {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	a := &API{o: o, mux: http.NewServeMux(), rules: map[string]rule{}, operations: map[string]string{}, closing: make(chan struct{}), crossOrigin: http.NewCrossOriginProtection()}
+	a.bodies.max = sharedFor(debug.SetMemoryLimit(-1))
 	a.huma = humago.New(patternRecorder{a}, a.config())
 	a.portTransport = newPortTransport(o.Ports)
 	a.huma.UseMiddleware(a.refuseRepeated)
@@ -209,7 +211,12 @@ func (a *API) routes() {
 // handle registers a route whose errors go through the table.
 func handle[I, O any](a *API, o huma.Operation, serve func(context.Context, *I) (*O, error)) {
 	serve = whileEngineResponds(a, o.OperationID, serve)
-	huma.Register(a.huma, a.documented(o), func(ctx context.Context, in *I) (*O, error) {
+	o = a.documented(o)
+	rule := a.rules[o.Method+" "+o.Path]
+	rule.form = formOf[I]()
+	a.rules[o.Method+" "+o.Path] = rule
+	huma.Register(a.huma, o, func(ctx context.Context, in *I) (*O, error) {
+		decoded(ctx)
 		out, err := serve(ctx, in)
 		if err != nil {
 			return nil, a.problem(ctx, err)
@@ -271,9 +278,10 @@ func (p patternRecorder) HandleFunc(pattern string, serve func(http.ResponseWrit
 		rec := w.(*recorder) //nolint:forcetypeassert // the middleware serves with it
 		r, refused := p.authorize(r, rule)
 		if refused == nil {
-			var release func()
-			release, refused = p.readBody(rec, r, rule)
-			defer release()
+			var b *body
+			b, refused = p.readBody(rec, r, rule)
+			defer b.count(0)
+			r = r.WithContext(context.WithValue(r.Context(), bodyKey{}, b))
 		}
 		if refused != nil {
 			rec.refuse(refused)

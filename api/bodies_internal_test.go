@@ -1,15 +1,16 @@
 package api
 
 import (
+	"math"
 	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// Each credential has its first 64 KiB, whatever the others use. The rest is shared.
+// Each sender has its first 64 KiB, whatever the others use. The rest is shared.
 func TestBodiesAreShared(t *testing.T) {
-	var b bodies
+	b := bodies{max: 64 << 20}
 	for i := range 8 {
 		actor := "key:" + strconv.Itoa(i)
 		require.True(t, b.add(actor, 64<<10))
@@ -27,4 +28,14 @@ func TestBodiesAreShared(t *testing.T) {
 	}
 	require.Empty(t, b.used)
 	require.Zero(t, b.shared)
+}
+
+// All bodies together have a part of the memory limit, and one of each route fits.
+func TestSharedFor(t *testing.T) {
+	for memory, want := range map[int64]int64{math.MaxInt64: 64 << 20, 400 << 20: 50 << 20, 1 << 20: 8 << 20} {
+		require.Equal(t, want, sharedFor(memory))
+	}
+	for id, r := range rules {
+		require.Less(t, r.body+maxParts*partBytes, int64(maxSharedByOne), id)
+	}
 }

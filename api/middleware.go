@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -115,9 +116,16 @@ func isAbort(p any) bool {
 	return ok && errors.Is(err, http.ErrAbortHandler)
 }
 
+// maxParameters bounds the parameters of a URL: each unknown one is an error of huma's,
+// of a hundred times its length.
+const maxParameters = 500
+
 // validateURL refuses bytes that are not text, which no id, name or filter has.
 // The database need not handle them.
 func validateURL(_ *recorder, r *http.Request) *Problem {
+	if strings.Count(r.URL.RawQuery, "&") >= maxParameters {
+		return newProblem(r.Context(), InvalidRequest, fmt.Sprintf("the URL has more than %d parameters", maxParameters))
+	}
 	bad := newProblem(r.Context(), InvalidRequest, "the URL contains characters that are not allowed")
 	bad.Status = http.StatusBadRequest
 	query, err := url.ParseQuery(r.URL.RawQuery)

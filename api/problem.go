@@ -23,6 +23,9 @@ import (
 
 const problemType = "application/problem+json"
 
+// maxErrors bounds the errors in a request that its problem has.
+const maxErrors = 20
+
 // Problem is an error response (RFC 9457).
 type Problem struct {
 	Type             string                     `json:"type" doc:"The code as a URN." example:"urn:hostler:problem:pool_exhausted"`
@@ -157,12 +160,19 @@ func (a *API) mapErrors(ctx huma.Context, _ string, v any) (any, error) {
 	// Those of unknown parameters have the random order of a map.
 	slices.SortStableFunc(e.Errors, func(a, b *huma.ErrorDetail) int { return cmp.Compare(a.Location, b.Location) })
 	var details []string
-	for _, d := range e.Errors {
+	add := func(field, message string) {
+		v := workload.ValidationError{Field: fmt.Sprintf("%.200s", field), Message: fmt.Sprintf("%.500s", message)}
+		p.ValidationErrors = append(p.ValidationErrors, v)
+		details = append(details, strings.TrimPrefix(v.Field+": "+v.Message, ": "))
+	}
+	for _, d := range e.Errors[:min(len(e.Errors), maxErrors)] {
 		if d.Message == validation.MsgExpectedMatchExactlyOneSchema { // only that of Duration has several
 			d.Message = durationForms
 		}
-		p.ValidationErrors = append(p.ValidationErrors, workload.ValidationError{Field: d.Location, Message: d.Message})
-		details = append(details, strings.TrimPrefix(d.Location+": "+d.Message, ": "))
+		add(d.Location, d.Message)
+	}
+	if more := len(e.Errors) - maxErrors; more > 0 {
+		add("", fmt.Sprintf("%d more errors", more))
 	}
 	if len(details) > 0 {
 		p.Detail = strings.Join(details, "; ")

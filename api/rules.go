@@ -14,6 +14,7 @@ type rule struct {
 	on    object
 	// body is the limit of its body in bytes: 0 for defaultBody, or streamed.
 	body int64
+	form bodyForm // what its handler takes of it
 }
 
 const (

@@ -98,7 +98,7 @@ var layers = []layer{
 
 	// What keeps it and what shows it. Neither knows a backend or the other.
 	{"store/...", append([]string{"store/...", "membership", "internal/backoff", "quota", "access", "auth/...", "delivery", "memory", "publish", "wait"}, flows...)},
-	{"api/...", append([]string{"api/...", "auth/...", "quota", "doctor", "delivery", "memory", "publish", "wait", "access", "hooks/dryrun", "hooks/runner", "internal/backoff"}, flows...)},
+	{"api/...", append([]string{"api/...", "auth/...", "quota", "doctor", "delivery", "memory", "publish", "wait", "access", "hooks/dryrun", "hooks/runner", "internal/backoff", "internal/jsonvalue"}, flows...)},
 
 	// What programs of others import: it stands on the standard library.
 	{"client", []string{"internal/backoff"}},

@@ -36,7 +36,7 @@ func Compact(value []byte, limit int) (json.RawMessage, error) {
 	if json.Compact(&compact, value) != nil {
 		return nil, errors.New("is not JSON")
 	}
-	if depth(compact.Bytes()) > MaxDepth {
+	if depth, _ := Measure(compact.Bytes()); depth > MaxDepth {
 		return nil, fmt.Errorf("is nested more than %d levels deep", MaxDepth)
 	}
 	return compact.Bytes(), nil
@@ -70,9 +70,11 @@ func Escaped(compact []byte, isUnsafe func(rune) bool) json.RawMessage {
 	return b.Bytes()
 }
 
-// depth returns how deep the arrays and objects of valid JSON are in each other.
-func depth(value []byte) int {
-	deepest, open, inString := 0, 0, false
+// Measure returns how deep the arrays and objects of valid JSON are in each other, and
+// how many parts it has: arrays, objects, their elements, names and values. What
+// decodes it allocates something for each part.
+func Measure(value []byte) (depth, parts int) {
+	open, inString := 0, false
 	for i := 0; i < len(value); i++ {
 		switch c := value[i]; {
 		case inString && c == '\\':
@@ -82,10 +84,13 @@ func depth(value []byte) int {
 		case inString:
 		case c == '{' || c == '[':
 			open++
-			deepest = max(deepest, open)
+			parts++
+			depth = max(depth, open)
 		case c == '}' || c == ']':
 			open--
+		case c == ',' || c == ':':
+			parts++
 		}
 	}
-	return deepest
+	return depth, parts
 }
