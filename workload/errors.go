@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -53,8 +54,11 @@ func (fs ValidationErrors) Error() string {
 }
 
 // maxErrors limits the number of errors of one file, because the list is part of
-// HTTP responses.
-const maxErrors = 100
+// HTTP responses. After maxKept a file is not read further.
+const (
+	maxErrors = 100
+	maxKept   = 1000
+)
 
 // sortAndLimit sorts the errors by position and limits them to maxErrors.
 func (fs ValidationErrors) sortAndLimit() ValidationErrors {
@@ -64,12 +68,15 @@ func (fs ValidationErrors) sortAndLimit() ValidationErrors {
 	if len(fs) <= maxErrors {
 		return fs
 	}
-	more := len(fs) - maxErrors + 1
+	more := strconv.Itoa(len(fs) - maxErrors + 1)
+	if len(fs) >= maxKept {
+		more = "at least " + more
+	}
 	fs = fs[:maxErrors-1]
 	last := fs[len(fs)-1]
 	return append(fs, ValidationError{
 		File: last.File, Line: last.Line, Column: last.Column,
-		Message: fmt.Sprintf("%d more errors", more),
+		Message: more + " more errors",
 	})
 }
 

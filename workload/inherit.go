@@ -121,6 +121,8 @@ func (w *Workload) clears(e *hooks.EventHook) bool {
 // sourceWithHooks returns the source of w with its hooks and secrets in the
 // normal form, and without hooks_from.
 func (w *Workload) sourceWithHooks() []byte {
+	parsing <- struct{}{}
+	defer func() { <-parsing }()
 	root, invalid := parseNode(w.Source)
 	if invalid != nil {
 		panic(fmt.Sprintf("workload: a valid file does not parse: %v", invalid))

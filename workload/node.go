@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
 )
@@ -19,12 +20,27 @@ const (
 	MaxSize  = 1 << 20 // bytes
 	maxDepth = 32      // nested mappings and lists
 	maxNodes = 50_000  // keys, values and lists, each alias counted in full
+	// maxIndicators bounds what can begin a node before there are nodes. Texts in a file
+	// have such characters, too.
+	maxIndicators = 100_000
 )
+
+// parsing has one file parsed at a time: the nodes of one may have fifty times its size.
+var parsing = make(chan struct{}, 1)
 
 // parseNode reads source as one YAML document.
 func parseNode(source []byte) (root *yaml.Node, invalid *ValidationError) {
 	if len(source) > MaxSize {
 		return nil, &ValidationError{Message: fmt.Sprintf("is larger than %d bytes", MaxSize)}
+	}
+	if n := indicators(source); n > maxIndicators {
+		return nil, &ValidationError{
+			Message: fmt.Sprintf("has %d of the characters [ { , : - ? # that can begin a value, more than %d", n, maxIndicators),
+			Hint:    "move long texts to files of the image",
+		}
+	}
+	if tagRegexp.Match(source) || !utf8.Valid(source) {
+		return nil, &ValidationError{Message: "has a %TAG directive, or is not UTF-8", Hint: "remove the directive, and save the file as UTF-8"}
 	}
 	// The parser should return errors, but it is not maintained: input that makes
 	// it panic must not terminate a server that others share.
@@ -53,6 +69,41 @@ func parseNode(source []byte) (root *yaml.Node, invalid *ValidationError) {
 		Line: more.Line, Column: more.Column,
 		Message: "has a second document", Hint: "one file describes one workload: remove what follows ---",
 	}
+}
+
+// tagRegexp matches the directive of a tag, which the parser repeats in each node of
+// the tag. Other lines that it matches are no YAML, or very unlikely.
+var tagRegexp = regexp.MustCompile(`(^|[^\t -~])%TAG`)
+
+// indicators returns how many characters of a file can begin a node or a comment. The
+// parser makes at most three nodes for one of them, and stops for no limit.
+func indicators(source []byte) (n int) {
+	var prev byte
+	inFlow := false // since the first bracket: what closes it may be text
+	for i, c := range source {
+		next := byte(0)
+		if i+1 < len(source) {
+			next = source[i+1]
+		}
+		switch c {
+		case '[', '{':
+			n, inFlow = n+1, true
+		case ',':
+			if inFlow {
+				n++
+			}
+		case '#':
+			if prev != '#' {
+				n++
+			}
+		case '-', ':', '?':
+			if next <= ' ' || next >= utf8.RuneSelf || strings.IndexByte(",[]{}", next) >= 0 || prev == '"' || prev == '\'' {
+				n++
+			}
+		}
+		prev = c
+	}
+	return n
 }
 
 // isEmpty reports whether a document has no content.

@@ -23,8 +23,12 @@ var knownTags = map[string]bool{
 	"!!map": true, "!!seq": true, "!!timestamp": true, "!!merge": true,
 }
 
-// walk checks a node and reports whether to continue: not if a limit is exceeded.
+// walk checks a node and reports whether to continue: not if a limit is exceeded. The
+// paths of many errors may be a thousand times the file.
 func (g *nodeChecker) walk(n *yaml.Node, at string, depth int) bool {
+	if len(g.d.errs) >= maxKept {
+		return false
+	}
 	g.nodes++
 	if g.nodes > maxNodes {
 		g.d.addError(n, at, fmt.Sprintf("is one of more than %d values", maxNodes), "aliases count as often as they are used")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"regexp/syntax"
 
 	"gopkg.in/yaml.v3"
 )
@@ -24,8 +25,11 @@ type parameterMap map[string]parameterFile
 const (
 	parameterPattern = "^[a-z][a-z0-9_]{0,62}$"
 	parameterHint    = "lower-case letters, digits and _, beginning with a letter, at most 63"
-	// maxParameterPattern bounds a pattern in bytes.
+	// maxParameterPattern bounds a pattern in bytes, and maxPatternSize in about the
+	// instructions that it compiles to, of 40 bytes: (...){1000} makes a thousand times
+	// those of what it repeats.
 	maxParameterPattern = 1024
+	maxPatternSize      = 20_000
 )
 
 var parameterRegexp = regexp.MustCompile(parameterPattern)
@@ -56,8 +60,10 @@ func (v *parameterMap) read(d *decoder, n *yaml.Node, at string, _ rule) {
 func (d *decoder) checkParameter(f parameterFile, at string) {
 	if len(f.Pattern) > maxParameterPattern {
 		d.addErrorAt(at+".pattern", fmt.Sprintf("is %d bytes long, more than %d", len(f.Pattern), maxParameterPattern), "shorten it")
-	} else if _, err := regexp.Compile(f.Pattern); err != nil {
+	} else if re, err := syntax.Parse(f.Pattern, syntax.Perl); err != nil {
 		d.addErrorAt(at+".pattern", "is not a regular expression: "+truncate(err.Error()), "write one of RE2, which has no back references and no lookaround")
+	} else if patternSize(re) > maxPatternSize {
+		d.addErrorAt(at+".pattern", fmt.Sprintf("is larger than %d when its repetitions are written out", maxPatternSize), "repeat less, and bound the value with max_length")
 	}
 	if f.Secret && f.MaxLength < MinSecretParameter {
 		d.addErrorAt(at+".max_length", fmt.Sprintf("is %d, and the value of a secret has at least %d bytes", f.MaxLength, MinSecretParameter), "raise it")
@@ -75,6 +81,21 @@ func (d *decoder) checkParameter(f parameterFile, at string) {
 			d.addErrorAt(at+".default", problem, "choose another default")
 		}
 	}
+}
+
+// patternSize returns about how many instructions a pattern compiles to.
+func patternSize(re *syntax.Regexp) int {
+	n := max(1, len(re.Rune))
+	if re.Op == syntax.OpCharClass {
+		n = 1
+	}
+	for _, sub := range re.Sub {
+		n += patternSize(sub)
+	}
+	if re.Op == syntax.OpRepeat {
+		n *= max(1, re.Min, re.Max)
+	}
+	return n
 }
 
 func (v *parameterMap) schema(g *generator, _ rule) schema {

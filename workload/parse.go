@@ -13,6 +13,8 @@ import (
 // only its syntax error. Parse does not check that seeds exist: it does not have
 // their directory.
 func Parse(source []byte, name string) (*Workload, error) {
+	parsing <- struct{}{}
+	defer func() { <-parsing }()
 	source = frontMatter(source, name)
 	d, f, err := decode(source, name)
 	if err != nil {
@@ -52,6 +54,8 @@ func decode(source []byte, name string) (*decoder, *file, error) {
 // positions in the file: that of the field or, if the file does not have it, of
 // the enclosing mapping.
 func (w *Workload) ValidationErrors(name string, invalid ...ValidationError) ValidationErrors {
+	parsing <- struct{}{}
+	defer func() { <-parsing }()
 	d, _, err := decode(w.Source, name)
 	if err != nil {
 		d = &decoder{file: name, invalid: map[string]bool{}}
