@@ -76,7 +76,8 @@ func parseNode(source []byte) (root *yaml.Node, invalid *ValidationError) {
 var tagRegexp = regexp.MustCompile(`(^|[^\t -~])%TAG`)
 
 // indicators returns how many characters of a file can begin a node or a comment. The
-// parser makes at most three nodes for one of them, and stops for no limit.
+// parser makes at most three nodes for one of them, and stops for no limit: of a list
+// in brackets, ["a":b,"c":d], each comma begins a mapping, its key and its value.
 func indicators(source []byte) (n int) {
 	var prev byte
 	inFlow := false // since the first bracket: what closes it may be text
@@ -97,7 +98,7 @@ func indicators(source []byte) (n int) {
 				n++
 			}
 		case '-', ':', '?':
-			if next <= ' ' || next >= utf8.RuneSelf || strings.IndexByte(",[]{}", next) >= 0 || prev == '"' || prev == '\'' {
+			if next <= ' ' || next >= utf8.RuneSelf {
 				n++
 			}
 		}
