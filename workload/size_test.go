@@ -86,7 +86,7 @@ func TestFilesAreParsedInTurn(t *testing.T) {
 		require.NoError(t, err)
 		for _, parse := range []func(){
 			func() { _, _ = Parse(w.Source, "w.yaml") },
-			func() { w.ValidationErrors("w.yaml") },
+			func() { _ = w.ValidationErrors("w.yaml") },
 			func() { w.sourceWithHooks() },
 		} {
 			parsing <- struct{}{}
