@@ -100,7 +100,7 @@ func FuzzParameter(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name, value string) {
 		all, err := w.WithDefaults(map[string]string{name: value})
 		if err != nil {
-			if len(value) > 40 {
+			if len(value) > 40 && !strings.Contains(name, value) {
 				require.NotContains(t, err.Error(), value)
 			}
 			return
