@@ -80,7 +80,7 @@ type Container struct {
 }
 
 // FirstFence is the fence of a container that is being created.
-const FirstFence = 1
+const FirstFence = runtime.FirstFence
 
 // Errors of this package.
 var (

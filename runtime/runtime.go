@@ -232,6 +232,9 @@ type Recycler interface {
 	Wipe(ctx context.Context, id string, fence int64) error
 }
 
+// FirstFence is the fence of the flow that creates a container. No tenant's flow has it.
+const FirstFence = 1
+
 // ReservedUser is the user and group id of the program that supervises a
 // container from inside, where that program can have a user of its own. No
 // process of a workload may have it, whatever a Spec or the container's files
@@ -267,8 +270,9 @@ type Spec struct {
 	// enforce.
 	CommandLimits ProcessLimits
 	// KeepsState means that the files of a tenant are read before the container may
-	// end. Where its end begins with a grace period, the container lasts for that
-	// period while a tenant has it, although its main process has exited.
+	// end. Where someone else than Destroy ends it with a grace period, the container
+	// lasts for that period once a tenant has had it, although its main process has
+	// exited.
 	KeepsState bool
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -102,15 +101,6 @@ func (a *asks) endCommand(r *run) {
 		delete(a.commands, r.id)
 		a.notifyChanged()
 	}
-}
-
-// hasTenant reports whether servers serve a claim that is active, or a hook of one
-// that is not.
-func (a *asks) hasTenant() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	isActive := a.claim.fence == a.admitted.Load() && slices.ContainsFunc(a.claim.servers, func(c *shim.Conn) bool { return c.Err() == nil })
-	return isActive || len(a.commands) > 0
 }
 
 // add adds a session to those that serve. The caller holds mu.

@@ -19,6 +19,7 @@ type halt struct {
 	// mu guards the fields below.
 	mu        sync.Mutex
 	started   bool
+	asked     bool // by the server, which needs nothing of the container any more
 	stay      bool // init keeps running when the main process has exited
 	isStopped bool // stopped is closed
 	code      int  // the main process's exit code, once isStopped
@@ -90,6 +91,19 @@ func (h *halt) err() error {
 		return nil
 	}
 	return errHalted
+}
+
+// ask records that the server asks for the end.
+func (h *halt) ask() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.asked = true
+}
+
+func (h *halt) isAsked() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.asked
 }
 
 // finishHalt completes a stop whose main process was ended by something else.

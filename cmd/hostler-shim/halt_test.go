@@ -6,23 +6,24 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-// Init stays after a signal while files of a tenant may have to be saved, and then
-// only if it is told to.
+// Init stays after a signal while files of a tenant may have to be saved, also if no
+// server is connected, and then only if it is told to. Once the server has asked for
+// its end, nothing is to be saved.
 func TestStaysForState(t *testing.T) {
 	for name, test := range map[string]struct {
 		stays  bool // as configured
 		tenant func(s *supervisor)
 		want   bool
 	}{
-		"no tenant":        {true, func(*supervisor) {}, false},
-		"an active claim":  {true, func(s *supervisor) { s.admitted.Store(7); s.asks.serve(new(shim.Conn), 7) }, true},
-		"an earlier claim": {true, func(s *supervisor) { s.admitted.Store(8); s.asks.serve(new(shim.Conn), 7) }, false},
-		"a hook":           {true, func(s *supervisor) { s.asks.serveCommand(&run{id: "r"}, new(shim.Conn), 7) }, true},
-		"an upload":        {true, func(s *supervisor) { s.transfers <- struct{}{} }, true},
-		"not configured":   {false, func(s *supervisor) { s.transfers <- struct{}{} }, false},
+		"no tenant":        {true, func(s *supervisor) { s.admitted.Store(runtime.FirstFence) }, false},
+		"a claim":          {true, func(s *supervisor) { s.admitted.Store(runtime.FirstFence + 1) }, true},
+		"a second signal":  {true, func(s *supervisor) { s.admitted.Store(7); s.halt.started = true }, true},
+		"its end is asked": {true, func(s *supervisor) { s.admitted.Store(7); s.halt.ask() }, false},
+		"not configured":   {false, func(s *supervisor) { s.admitted.Store(7) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSupervisor(shim.Config{HostProcess: true, StaysForState: test.stays, StopGrace: time.Second})

@@ -199,6 +199,7 @@ func (c *session) handleOutput(in *shim.Incoming) {
 
 // handleHalt stops the main process and responds when it has exited.
 func (c *session) handleHalt(in *shim.Incoming) {
+	c.supervisor.halt.ask()
 	c.supervisor.stopMain(true)
 	select {
 	case <-c.supervisor.halt.stopped:

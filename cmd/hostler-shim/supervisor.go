@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/shim"
 	"github.com/hostler/hostler/runtime/shim/proctree"
 	"golang.org/x/sys/unix"
@@ -243,9 +244,9 @@ func (s *supervisor) subscribeSignals() <-chan os.Signal {
 }
 
 // staysForState reports whether the server may have to save a tenant's files before
-// init ends: a tenant has the container, or files are being read.
+// init ends: a tenant has had the container, and the server has not asked for the end.
 func (s *supervisor) staysForState() bool {
-	return s.config.StaysForState && s.config.StopGrace > 0 && (s.asks.hasTenant() || len(s.transfers) > 0)
+	return s.config.StaysForState && s.config.StopGrace > 0 && s.admitted.Load() > runtime.FirstFence && !s.halt.isAsked()
 }
 
 // stopBySignal stops the main process. If the server may have to save a tenant's

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -333,6 +334,13 @@ func (r *Runtime) destroy(ctx context.Context, id string) error {
 	if seconds := pod.Spec.TerminationGracePeriodSeconds; seconds != nil {
 		grace = time.Duration(*seconds) * time.Second
 	}
+	if keepsState(pod) {
+		// Otherwise the shim takes the deletion for someone else's, and stays for an
+		// upload. If it cannot be asked, it does that.
+		halted, cancel := context.WithTimeout(ctx, grace)
+		_ = r.sessions.Get(id).Halt(halted)
+		cancel()
+	}
 	err = r.pods.Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}})
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -344,4 +352,14 @@ func (r *Runtime) destroy(ctx context.Context, id string) error {
 		"%w: the node %s has not reported that nothing of it runs", runtime.ErrUnavailable, pod.Spec.NodeName))
 	defer cancel()
 	return r.awaitPod(ctx, pod, func(now *corev1.Pod) (bool, error) { return now == nil, nil })
+}
+
+// keepsState reports whether a pod is of a Spec that KeepsState.
+func keepsState(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
+		return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool {
+			config, err := shim.ParseConfig(e.Value)
+			return e.Name == shim.ConfigEnv && err == nil && config.StaysForState
+		})
+	})
 }

@@ -58,6 +58,8 @@ func TestStateOf(t *testing.T) {
 	deleted, ended := newTestPod(0, true, 0, 0), newTestPod(0, false, 3, 0)
 	deleted.DeletionTimestamp, ended.DeletionTimestamp = &metav1.Time{}, &metav1.Time{}
 	lost := notReady(newTestPod(0, true, 0, 0))
+	gated := notReady(newTestPod(0, true, 0, 0))
+	gated.Status.Conditions[0].Reason = "ReadinessGatesNotReady"
 	evicted := newTestPod(0, true, 0, 0)
 	evicted.Status.Phase = corev1.PodFailed
 	for name, test := range map[string]struct {
@@ -77,6 +79,7 @@ func TestStateOf(t *testing.T) {
 		"is being deleted":             {deleted, runtime.Running, 0},
 		"has exited, is being deleted": {ended, runtime.Exited, 3},
 		"its node is lost":             {lost, runtime.Running, 0},
+		"a readiness gate is closed":   {gated, runtime.Running, 0},
 		"evicted":                      {evicted, runtime.Exited, unknownExitCode},
 	} {
 		t.Run(name, func(t *testing.T) {

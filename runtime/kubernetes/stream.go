@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -148,14 +149,13 @@ func isNodeExecError(err error) bool {
 
 // isNodeLost reports whether the pod's node has ceased to report, so that the
 // pod's status is outdated. The cluster takes at least 40 s to notice. Nothing in
-// the container can influence it: it has no readiness probe.
+// the container can influence it: it has no readiness probe. A node that reports a pod
+// as not ready, as for a readiness gate or another container, gives a reason, which the
+// cluster does not.
 func isNodeLost(pod *corev1.Pod) bool {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status != corev1.ConditionTrue
-		}
-	}
-	return false
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status != corev1.ConditionTrue && c.Reason == ""
+	})
 }
 
 // isContainerGone reports whether the node's container runtime already knows that
