@@ -38,7 +38,9 @@ const (
 	ContainerWiped     Type = "container.wiped"
 	ContainerReleased  Type = "container.released"
 	ContainerUnhealthy Type = "container.unhealthy"
-	ContainerDied      Type = "container.died"
+	// ContainerReached records that a container that could not be reached responds again.
+	ContainerReached Type = "container.reached"
+	ContainerDied    Type = "container.died"
 	// ContainerTerminating records that the engine was told to remove a container by
 	// someone else: it ends within its grace period.
 	ContainerTerminating Type = "container.terminating"
@@ -138,7 +140,7 @@ var types = []Type{
 	WorkloadApplied, WorkloadDeleted, WorkloadRejected, WorkloadAccepted,
 	PoolCreated, PoolScaled, PoolDrained, PoolWarning, PoolRecovered, PoolDestroyed,
 	ContainerCreating, ContainerCreated, ContainerClaimed, ContainerWiped, ContainerReleased,
-	ContainerUnhealthy, ContainerTerminating, ContainerDied, ContainerForced, ContainerDestroying, ContainerDestroyed,
+	ContainerUnhealthy, ContainerReached, ContainerTerminating, ContainerDied, ContainerForced, ContainerDestroying, ContainerDestroyed,
 	ClaimRequested, ClaimActivated, ClaimFailed, ClaimReleasing, ClaimDiscarded, ClaimStateLost, ClaimReleased, ClaimReleaseFailed, ClaimExtended,
 	WaitRequested, WaitStarted, WaitSignalReceived, WaitSignalled, WaitExpired, WaitExtended, WaitRetried,
 	WaitTimedOut, WaitEscalated, WaitAborted, WaitCancelled,

@@ -303,6 +303,7 @@ var newData = map[Type]func() any{
 	ContainerWiped:       nil,
 	ContainerReleased:    nil,
 	ContainerUnhealthy:   func() any { return new(ContainerUnhealthyData) },
+	ContainerReached:     nil,
 	ContainerTerminating: nil,
 	ContainerDied:        func() any { return new(ContainerDiedData) },
 	ContainerForced:      func() any { return new(ContainerForcedData) },

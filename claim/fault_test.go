@@ -16,6 +16,7 @@ import (
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/e2e/flowtest"
 	"github.com/hostler/hostler/internal/dispatch"
+	"github.com/hostler/hostler/quota"
 	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/snapshot/snapshottest"
@@ -223,5 +224,39 @@ func TestSyncDuringReleaseIsRejected(t *testing.T) {
 		g.Wait()
 		require.Equal(t, 1, strings.Count(strings.Join(h.RT.Calls(), "\n"), "scan_tree "+c.Container))
 		require.Len(t, h.Events(activity.SyncStarted), 2, "for the claim and for its release")
+	})
+}
+
+// refusingStore refuses every claim for a quota, after the engine has hung for so long
+// that it ends claims.
+type refusingStore struct {
+	claim.Store
+	wait func()
+}
+
+func (s refusingStore) Reserve(context.Context, claim.Reservation) (claim.Claim, error) {
+	s.wait()
+	return claim.Claim{}, &quota.ExceededError{Kind: quota.Claims}
+}
+
+// A claim that was refused before it was recorded has that error, also if the engine
+// does not respond: there is no record of it that could fail.
+func TestRefusalWhileEngineHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply(reachedWorkload)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- h.Pools.Engine.Run(ctx) }()
+		claims := newService(h, refusingStore{h.DB, func() {
+			h.RT.SetDown(true)
+			<-time.After(time.Minute)
+		}})
+		_, _, err := claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada", Wait: time.Second})
+		_, isRefused := errors.AsType[*quota.ExceededError](err)
+		require.True(t, isRefused, "%v", err)
+		require.NotErrorIs(t, err, runtime.ErrUnavailable)
+		stop()
+		require.NoError(t, <-ended)
 	})
 }

@@ -188,16 +188,13 @@ func (a *acquisition) awaitHealthy(ctx context.Context) error {
 	return err
 }
 
-// snapshotTransition records which snapshot the container holds.
-func (a *acquisition) snapshotTransition() *pool.Transition {
-	if a.w == nil || a.w.Sync == nil {
-		return nil
+// activeContainer is the container's part of the activation: a container that terminates
+// is refused, and the snapshot that it holds is recorded.
+func (a *acquisition) activeContainer() *pool.Transition {
+	note := pool.Note("", pool.Claimed, nil)
+	note.If = func(c pool.Container) bool { return !c.IsTerminating() }
+	if snapshotID := a.claim.Snapshot; snapshotID != "" {
+		note.Set = func(c *pool.Container) { c.Snapshot = snapshotID }
 	}
-	snapshotID := a.claim.Snapshot
-	note := pool.Note("", pool.Claimed, func(c *pool.Container) {
-		if snapshotID != "" {
-			c.Snapshot = snapshotID
-		}
-	})
 	return &note
 }

@@ -272,7 +272,7 @@ func TestWaitQueueNoOvertaking(t *testing.T) {
 			})
 			synctest.Wait()
 		}
-		waiter := h.Pools.Queue.Add("w") // so that the first claim is queued
+		waiter := h.Pools.Queue.Add("w", time.Now()) // so that the first claim is queued
 		claimFor("waiting")
 		waiter.Remove()
 		synctest.Wait()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/e2e/flowtest"
 	"github.com/hostler/hostler/pool"
@@ -49,6 +50,24 @@ func TestClaimPassesOverUnreachedContainers(t *testing.T) {
 			require.Equal(t, pool.Unhealthy, k.Health)
 			require.Empty(t, k.Tenant)
 		}
+	})
+}
+
+// A claim that passes over a container keeps its place before later ones.
+func TestPassedOverClaimKeepsItsPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply(flowtest.Edit(reachedWorkload, "min_idle: 4, max_size: 9", "min_idle: 0, max_size: 1"))
+		_, create := h.RT.Block("create")
+		h.RT.BreakOnce("reach", runtime.ErrUnresponsive) // the pool finds that it responds
+		for _, tenant := range []string{"ada", "bob"} {
+			go h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: tenant, Wait: time.Hour}) //nolint:errcheck // one waits
+			<-time.After(time.Second)
+		}
+		create()
+		h.Await("a claim to be active", func() bool { return len(h.Events(activity.ClaimActivated)) == 1 })
+		require.Equal(t, "ada", h.Events(activity.ClaimActivated)[0].Tenant)
+		require.Len(t, h.Events(activity.ContainerReached), 1)
 	})
 }
 

@@ -60,7 +60,7 @@ func (a *acquisition) findContainer(ctx context.Context) error {
 	if a.request.NoWait {
 		return a.waitTimedOut(ctx)
 	}
-	waiter := a.pools.Queue.Add(a.claim.Workload)
+	waiter := a.pools.Queue.Add(a.claim.Workload, a.began)
 	defer waiter.Remove()
 	a.pools.WakeFiller(a.claim.Workload) // no event: the queue is in memory
 

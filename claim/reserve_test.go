@@ -43,7 +43,7 @@ func TestIdleContainerIsNotReserved(t *testing.T) {
 					require.NoError(t, err)
 				}
 				if c.othersWait {
-					defer h.Pools.Queue.Add("w").Remove()
+					defer h.Pools.Queue.Add("w", time.Now()).Remove()
 				}
 				_, _, err = h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada", Wait: time.Second})
 				u, ok := errors.AsType[*claim.UnavailableError](err)

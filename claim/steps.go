@@ -43,7 +43,8 @@ type acquisition struct {
 	hooks      runner.Outcome    // of post_claim
 	endWork    func()            // of pools.BeginClaim, once it was called
 	workEnded  func() error      // why the work ended; nil while it has not
-	waitsUntil time.Time         // the end of the caller's wait time
+	began      time.Time
+	waitsUntil time.Time // the end of the caller's wait time
 }
 
 // acquire runs a claim. Until a container is reserved it ends with ctx, the
@@ -62,21 +63,19 @@ func (s *Service) acquire(ctx, workCtx context.Context, id string, r Request, w 
 		Service: s, flow: flow.New(waitCtx, workCtx, "claim"), request: r, current: w, record: record,
 		claim: Claim{ID: id, Workload: r.Workload, Tenant: r.Tenant}, terms: s.termsOf(id, r, w),
 		workEnded:  func() error { return context.Cause(workCtx) },
+		began:      time.Now(),
 		waitsUntil: time.Now().Add(waitOf(r)),
 	}
 	defer a.finishWork()
-	err := a.prepare()
+	err := a.attempt()
 	for attempts := 1; errors.Is(err, errUnusable) && attempts < maxContainers && workCtx.Err() == nil; {
 		if !errors.Is(err, errUnreached) || time.Now().After(a.waitsUntil) {
 			attempts++ // no claim gets an unreached one again: their number is bounded, too
 		}
-		err = a.prepare()
+		err = a.attempt()
 	}
 	if err == nil && a.existing {
 		return a.touch(workCtx)
-	}
-	if err == nil {
-		err = a.activate()
 	}
 	if err != nil {
 		return a.fail(workCtx, err)
@@ -115,14 +114,23 @@ func (a *acquisition) prepare() error {
 	)
 }
 
-// activate makes the claim active. What fails here fails the claim: a hook has
+// attempt makes the claim active with a container.
+func (a *acquisition) attempt() error {
+	err := a.prepare()
+	if err == nil && !a.existing {
+		err = a.activate()
+	}
+	return err
+}
+
+// activate makes the claim active. What fails here fails the claim, if a hook has
 // begun, which never runs again.
 func (a *acquisition) activate() error {
 	return a.flow.Run(
 		flow.Step{Name: string(hooks.PostStart), When: a.needsPostStart, Do: a.postStart},
 		flow.Step{Name: "healthy", When: a.needsPostStart, Do: a.awaitHealthy},
 		flow.Step{Name: string(hooks.PostClaim), Do: a.postClaim},
-		flow.Step{Name: "activate", Do: a.markActive},
+		flow.Step{Name: "activate", Do: a.markActive, Undo: a.undoActivate},
 	)
 }
 
@@ -173,7 +181,7 @@ func (a *acquisition) markActive(ctx context.Context) error {
 	now := time.Now().UTC()
 	timings := maps.Clone(a.flow.Timings)
 	activation := Activate(a.claim.ID, a.claim.Source, timings)
-	activation.Container = a.snapshotTransition()
+	activation.Container = a.activeContainer()
 	activation.Set = func(c *Claim) {
 		c.Hooks, c.Timings = Summaries(a.hooks.Runs), timings
 		c.Warnings, c.ActiveAt = a.hooks.Warnings, &now
@@ -186,11 +194,25 @@ func (a *acquisition) markActive(ctx context.Context) error {
 		}
 	}
 	c, err := a.store.UpdateClaim(context.WithoutCancel(ctx), activation)
+	if errors.Is(err, pool.ErrConflict) {
+		if k, readErr := a.pools.Container(context.WithoutCancel(ctx), a.claim.Container); readErr == nil && k.IsTerminating() {
+			return pool.ErrTerminating
+		}
+	}
 	if err == nil {
 		a.claim = c
 		a.notifyActivated(c)
 	}
 	return err
+}
+
+// undoActivate gives up a container that terminates. Unless a hook has begun, the
+// claim tries another.
+func (a *acquisition) undoActivate(ctx context.Context, cause error) error {
+	if !errors.Is(cause, pool.ErrTerminating) || a.started != nil || a.needsPostStart() || len(a.hooks.Runs) > 0 {
+		return nil
+	}
+	return a.rollback(ctx, cause)
 }
 
 // notifyActivated calls Activated.
@@ -218,11 +240,11 @@ func (a *acquisition) fail(workCtx context.Context, cause error) (Claim, bool, e
 	if failed, ok := errors.AsType[*flow.Error](cause); ok {
 		step, cause = failed.Step, failed.Err
 	}
-	if ended := context.Cause(workCtx); errors.Is(ended, runtime.ErrUnavailable) {
-		cause = ended // whichever call of the engine it was
-	}
 	if errors.Is(cause, errNotRecorded) {
 		return Claim{}, false, cause
+	}
+	if ended := context.Cause(workCtx); errors.Is(ended, runtime.ErrUnavailable) {
+		cause = ended // whichever call of the engine it was
 	}
 	a.markFailing(a.claim.ID)
 	reason, chain := recordedReason(cause)

@@ -37,6 +37,7 @@ const (
 	EventContainerWiped       EventType = "container.wiped"
 	EventContainerReleased    EventType = "container.released"
 	EventContainerUnhealthy   EventType = "container.unhealthy"
+	EventContainerReached     EventType = "container.reached"
 	EventContainerTerminating EventType = "container.terminating"
 	EventContainerDied        EventType = "container.died"
 	EventContainerForced      EventType = "container.forced"

@@ -3,23 +3,28 @@ package pool
 import (
 	"context"
 	"errors"
-	"time"
+	"fmt"
 
 	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/internal/rootcause"
 	"github.com/hostler/hostler/runtime"
 )
 
 // The reasons of a container whose engine reports a condition. They are on record:
 // a server that starts again knows what was recorded.
 const (
-	terminatingReason = "the engine was told to remove it, and it ends within its grace period"
+	// TerminatingReason is that of Container.IsTerminating.
+	TerminatingReason = "the engine was told to remove it, and it ends within its grace period"
 	unreachableReason = "it cannot be reached: its machine does not respond"
 )
+
+// ErrTerminating is returned for a container that terminates before a claim has it.
+var ErrTerminating = fmt.Errorf("%w: %s", ErrUnhealthy, TerminatingReason)
 
 // IsTerminating reports whether it is on record that someone else has the engine
 // remove the container.
 func (c Container) IsTerminating() bool {
-	return c.Health == Unhealthy && c.Reason == terminatingReason
+	return c.Health == Unhealthy && c.Reason == TerminatingReason
 }
 
 // IsUnreachable reports whether it is on record that the container cannot be
@@ -68,18 +73,18 @@ func (w *Watcher) recordCondition(ctx context.Context, d runtime.Exit) error {
 }
 
 // recordTerminating records that a container ends soon. That is not a failure of its
-// workload.
+// workload. If it is claimed, or returned, in the meantime, the error is a conflict.
 func (w *Watcher) recordTerminating(ctx context.Context, c Container) error {
-	event := activity.Event{Type: activity.ContainerTerminating, Message: "container is terminating: " + terminatingReason}
+	event := activity.Event{Type: activity.ContainerTerminating, Message: "container is terminating: " + TerminatingReason}
 	end := w.beginLoss(c)
 	defer end(nil)
-	_, err := w.store.UpdateContainer(ctx, BeginDestroy(c.ID, []State{Idle}, terminatingReason, event))
+	_, err := w.store.UpdateContainer(ctx, BeginDestroy(c.ID, []State{Idle}, TerminatingReason, event))
 	if !isConflict(err) {
 		return err
 	}
 	_, err = w.store.UpdateContainer(ctx, Note(c.ID, Claimed, func(c *Container) {
 		if c.Health != Exited {
-			c.Health, c.Reason, c.ReasonChain = Unhealthy, terminatingReason, nil
+			c.Health, c.Reason, c.ReasonChain = Unhealthy, TerminatingReason, nil
 		}
 	}, event))
 	return err
@@ -108,26 +113,23 @@ func ReturnUnreachable(set func(*Container)) Transition {
 	return t
 }
 
-// reachTimeout bounds how long a container that could not be reached may take to
-// respond.
-const reachTimeout = 5 * time.Second
-
-var errNotReached = errors.New("it does not respond")
-
-// recordReached makes a container usable again, if it responds.
+// recordReached makes a container usable again, if it responds. One that never does is
+// tainted after a time, and an idle one is destroyed then. The backend bounds each
+// attempt: a shorter bound would leave it undecided.
 func (w *Watcher) recordReached(ctx context.Context, c Container) error {
-	limited, cancel := context.WithTimeoutCause(ctx, reachTimeout, errNotReached)
-	defer cancel()
-	if err := w.rt.Reach(limited, c.ID); err != nil {
-		return nil // a later comparison finds it
+	err := w.rt.Reach(ctx, c.ID)
+	switch {
+	case ctx.Err() != nil || errors.Is(err, runtime.ErrUnavailable) || err != nil && c.State == Claimed:
+		return nil // a later comparison finds it, or the release of its claim
+	case err != nil:
+		reason, _ := rootcause.Of(err)
+		_, err = w.store.UpdateContainer(ctx, BeginDestroy(c.ID, []State{Idle}, reason))
+		return err
 	}
-	_, err := w.store.UpdateContainer(ctx, Note(c.ID, c.State, func(c *Container) {
+	_, err = w.store.UpdateContainer(ctx, Note(c.ID, c.State, func(c *Container) {
 		if c.IsUnreachable() {
 			c.Health, c.Reason = Healthy, ""
 		}
-	}))
-	if err == nil {
-		w.wake(c.Workload)
-	}
+	}, activity.Event{Type: activity.ContainerReached, Message: "container responds again"}))
 	return err
 }

@@ -1,6 +1,10 @@
 package pool_test
 
 import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +16,8 @@ import (
 	"github.com/hostler/hostler/e2e/flowtest"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/fake"
+	"github.com/hostler/hostler/store"
 )
 
 // An idle container that someone else has the engine remove leaves the pool at
@@ -91,20 +97,111 @@ func TestUnreachableContainerIsPassedOver(t *testing.T) {
 	})
 }
 
-// Containers that cannot be reached make room for others.
-func TestUnreachableContainersMakeRoom(t *testing.T) {
+// A container that cannot be reached makes no room, so it is not destroyed for that. A
+// claim that waits has it, or its room, when it responds again.
+func TestUnreachableContainersMakeNoRoom(t *testing.T) {
+	for name, edits := range map[string][]string{
+		"never claimed":       nil,
+		"kept for its tenant": {"reuse: wipe", "reuse: same_tenant"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := flowtest.New(t)
+				h.Apply(flowtest.Edit(basicYAML, append(edits, "max_size: 4", "max_size: 2")...))
+				h.AwaitIdle("w", 2)
+				if edits != nil {
+					a, b := h.Claim("w", "ada"), h.Claim("w", "bob")
+					h.Release(a)
+					h.Release(b)
+				}
+				idle, err := h.Pools.Containers(t.Context(), pool.ContainerFilter{Workload: "w", States: []pool.State{pool.Idle}})
+				require.NoError(t, err)
+				for _, c := range idle {
+					h.RT.SetCondition(c.ID, runtime.Unreachable)
+				}
+				synctest.Wait()
+				claimed := make(chan error)
+				go func() {
+					_, _, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "eve", Wait: time.Hour})
+					claimed <- err
+				}()
+				<-time.After(time.Minute)
+				require.Equal(t, 2, h.Count("w", pool.Idle))
+				for _, c := range idle {
+					h.RT.SetCondition(c.ID, "")
+				}
+				require.NoError(t, <-claimed)
+			})
+		})
+	}
+}
+
+// A container that could not be reached is decided upon when its machine responds: it
+// is usable, which has an event for all servers, or never again, and destroyed.
+func TestReachedContainer(t *testing.T) {
+	for _, fault := range []error{nil, runtime.ErrTainted, runtime.ErrNotRunning} {
+		t.Run(fmt.Sprint(fault), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := flowtest.New(t)
+				h.Apply(basicYAML)
+				h.AwaitIdle("w", 2)
+				idle, err := h.Pools.Containers(t.Context(), pool.ContainerFilter{Workload: "w", States: []pool.State{pool.Idle}})
+				require.NoError(t, err)
+				lost := idle[0].ID
+				h.RT.SetCondition(lost, runtime.Unreachable)
+				synctest.Wait()
+				h.RT.Before("reach "+lost, func(ctx context.Context, _ fake.Call) error {
+					if end, isBounded := ctx.Deadline(); isBounded && time.Until(end) < time.Minute {
+						return runtime.ErrUnavailable // a backend could not decide
+					}
+					return fault
+				})
+				h.RT.SetCondition(lost, "")
+				<-time.After(time.Minute)
+				k, err := h.Pools.Container(t.Context(), lost)
+				require.NoError(t, err)
+				require.Equal(t, fault == nil, k.State == pool.Idle && k.Health == pool.Healthy)
+				require.Equal(t, fault == nil, len(h.Events(activity.ContainerReached)) == 1)
+				require.Equal(t, fault != nil, k.State == pool.Destroyed)
+			})
+		})
+	}
+}
+
+// conflictingStore is a store in which the first changes to a terminating container
+// meet others.
+type conflictingStore struct {
+	*store.DB
+	conflicts *atomic.Int64 // how many
+}
+
+func (s conflictingStore) UpdateContainer(ctx context.Context, m pool.Transition) (pool.Container, error) {
+	if len(m.Events) > 0 && m.Events[0].Type == activity.ContainerTerminating && s.conflicts.Add(-1) >= 0 {
+		return pool.Container{}, pool.ErrConflict
+	}
+	return s.DB.UpdateContainer(ctx, m)
+}
+
+// A container that begins to terminate while it is claimed and returned is recorded
+// at once, and not by a later comparison.
+func TestTerminatingIsRecordedDespiteConflicts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := flowtest.New(t)
-		h.Apply(flowtest.Edit(basicYAML, "max_size: 4", "max_size: 2"))
+		h := flowtest.NewStopped(t)
+		db := conflictingStore{h.DB, new(atomic.Int64)}
+		db.conflicts.Store(2)
+		pools := pool.New(db, h.RT, flowtest.HookRunner(h.RT, h.DB, nil), nil, slog.New(slog.DiscardHandler))
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- pools.Run(ctx) }()
+		h.Apply(basicYAML)
+		pools.WakeFiller("w")
 		h.AwaitIdle("w", 2)
 		idle, err := h.Pools.Containers(t.Context(), pool.ContainerFilter{Workload: "w", States: []pool.State{pool.Idle}})
 		require.NoError(t, err)
-		for _, c := range idle {
-			h.RT.SetCondition(c.ID, runtime.Unreachable)
-		}
-		synctest.Wait()
-		c, _, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada", Wait: time.Minute})
-		require.NoError(t, err)
-		require.NotContains(t, []string{idle[0].ID, idle[1].ID}, c.Container)
+		h.RT.SetCondition(idle[0].ID, runtime.Terminating)
+		<-time.After(5 * time.Second)
+		require.Len(t, h.Events(activity.ContainerTerminating), 1)
+		cancel()
+		require.NoError(t, <-ended)
 	})
 }

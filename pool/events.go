@@ -51,8 +51,9 @@ func (p *Pools) EventHandlers() dispatch.Subscription {
 			},
 			activity.ContainerCreated:     wake,
 			activity.ContainerDied:        wake,
-			activity.ContainerTerminating: wake,
+			activity.ContainerTerminating: func(e activity.Event) { p.Health.Distrust(e.Container); wake(e) },
 			activity.ContainerUnhealthy:   wake,
+			activity.ContainerReached:     wake,
 			activity.ContainerDestroying:  func(e activity.Event) { p.reaper.Wake(); wake(e) },
 		},
 		Flush: func() {

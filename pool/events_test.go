@@ -66,7 +66,7 @@ func TestResyncChecksAllPools(t *testing.T) {
 		require.NoError(t, err)
 		w.MinIdle = 1
 		require.NoError(t, h.DB.PutWorkload(t.Context(), w)) // without an event
-		first, second := h.Pools.Queue.Add("w"), h.Pools.Queue.Add("w")
+		first, second := h.Pools.Queue.Add("w", time.Now()), h.Pools.Queue.Add("w", time.Now())
 		defer first.Remove()
 		defer second.Remove()
 		synctest.Wait()

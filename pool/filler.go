@@ -190,7 +190,7 @@ func (f *Filler) reconcile(ctx context.Context, id string) (time.Time, error) {
 	if err := f.evictSurplus(ctx, d); err != nil {
 		return outdatedAt, err
 	}
-	if d.missing > 0 && (d.room > 0 || d.counts.outdated+d.counts.tenantBound+d.counts.unhealthy > 0) {
+	if d.missing > 0 && (d.room > 0 || d.counts.outdated+d.counts.tenantBound > 0) {
 		f.creations.Add(id)
 	}
 	return earlier(f.evictExpired(ctx, d.w, d.r, d.counts), earlier(resetAt, outdatedAt)), nil

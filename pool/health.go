@@ -80,7 +80,7 @@ func NewHealthChecker(rt runtime.Runtime, store Containers, beginLoss func(Conta
 }
 
 // Await waits until the container is healthy and returns its status. It returns
-// ErrUnhealthy if the start period and all retries have passed. Without a
+// ErrUnhealthy if the start period and all retries have passed, or ErrTerminating. Without a
 // health check, a running container is healthy.
 func (c *HealthChecker) Await(ctx context.Context, w *workload.Workload, id string) (runtime.Status, error) {
 	h := w.Healthcheck
@@ -95,6 +95,9 @@ func (c *HealthChecker) Await(ctx context.Context, w *workload.Workload, id stri
 	}
 	if status.State != runtime.Running {
 		return status, exitErrorOfStatus(status)
+	}
+	if status.Condition == runtime.Terminating {
+		return status, ErrTerminating
 	}
 	c.markHealthy(id)
 	return status, nil

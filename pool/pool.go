@@ -41,7 +41,7 @@ func New(store Store, rt runtime.Runtime, runner *runner.Runner, checkSink func(
 	provisioner := NewProvisioner(store, rt, runner, p.Health, log)
 	p.reaper = NewReaper(store, p.Catalog, provisioner, log)
 	p.filler = NewFiller(store, p.Catalog, provisioner, p.Queue, log)
-	p.watcher = NewWatcher(store, p.outputs, p.beginLoss, p.Wake, log)
+	p.watcher = NewWatcher(store, p.outputs, p.beginLoss, log)
 	p.Manager = &Manager{store: store, rt: rt, pools: p, checkSink: checkSink}
 	return p
 }

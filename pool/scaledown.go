@@ -95,9 +95,10 @@ func (f *Filler) evictSurplus(ctx context.Context, d demand) error {
 }
 
 // makeRoom destroys idle containers in favor of the missing ones, just before
-// one of these is created: an outdated one if there is no room, or those that
-// cannot be reached or are kept for their last tenant, as many as min_idle and the
-// waiting claims need. While creation fails, there is room for one probe only.
+// one of these is created: an outdated one if there is no room, or those that are
+// kept for their last tenant, as many as min_idle and the waiting claims need. One
+// that cannot be reached makes no room: it is not removed before its machine responds.
+// While creation fails, there is room for one probe only.
 func (f *Filler) makeRoom(ctx context.Context, d demand) error {
 	t := d.counts
 	atCapacity := d.room <= 0 && t.destroying == 0 && t.creating == 0
@@ -108,11 +109,14 @@ func (f *Filler) makeRoom(ctx context.Context, d demand) error {
 	shortfall := wanted - max(d.room, 0) - t.destroying // number of containers that need an eviction
 	switch {
 	case t.outdated > 0 && atCapacity:
-		return f.evict(ctx, d.r.ID, 1, f.matchOutdated(d.r))
-	case t.unhealthy > 0 && shortfall > 0:
-		return f.evict(ctx, d.r.ID, shortfall, matchIf("it cannot be reached, and the pool needs its room", Container.IsUnreachable))
+		return f.evict(ctx, d.r.ID, 1, func(c Container) string {
+			if c.IsUnreachable() {
+				return ""
+			}
+			return f.matchOutdated(d.r)(c)
+		})
 	case t.tenantBound > 0 && shortfall > 0:
-		isTenantBound := func(c Container) bool { return c.Tenant != "" }
+		isTenantBound := func(c Container) bool { return c.Tenant != "" && !c.IsUnreachable() }
 		return f.evict(ctx, d.r.ID, shortfall, matchIf("the pool needs its room for other tenants", isTenantBound))
 	}
 	return nil

@@ -20,7 +20,7 @@ type Containers interface {
 	// set, the container is reserved for that pending claim in the same transaction.
 	AddContainer(ctx context.Context, c Container, max int) error
 	// UpdateContainer performs a transition and returns the new record. It returns
-	// ErrConflict if the container is not in one of the states m.From, and
+	// ErrConflict if the container is not in one of the states m.From or m.If is false, and
 	// runtime.ErrNewer if a newer server created it. When a container becomes
 	// Destroyed, its running hook runs are recorded as unknown. A change of state
 	// that State.CanBecome does not allow is an error of the program and changes
@@ -67,6 +67,8 @@ type ContainerFilter struct {
 	Tenant   string
 	States   []State // empty: all but Destroyed
 	IsForced bool    // only those that are Forced and not removed yet
+	// IsTerminating selects those of which that is on record: Container.IsTerminating.
+	IsTerminating bool
 	// NoWorkload selects those whose workload has no record. There are none, unless
 	// an older server has added them.
 	NoWorkload bool

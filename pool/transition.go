@@ -38,6 +38,9 @@ type Transition struct {
 	ID   string
 	From []State // never empty
 	To   State   // may be the current state, to change other fields only
+	// If reports whether the change still applies to the current record: if not, the
+	// error is ErrConflict. It runs in the transaction, like Set. It may be nil.
+	If func(Container) bool
 	// Set changes the other fields of the record. It runs in the transaction and
 	// must not block. It may be nil.
 	Set func(*Container)

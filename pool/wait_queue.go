@@ -3,6 +3,7 @@ package pool
 import (
 	"slices"
 	"sync"
+	"time"
 )
 
 // WaitQueue has a first-in, first-out queue of the claims that wait for a
@@ -21,17 +22,24 @@ func NewWaitQueue() *WaitQueue { return &WaitQueue{waiters: map[string][]*Waiter
 type Waiter struct {
 	queue     *WaitQueue
 	workload  string
+	since     time.Time
 	reserving bool          // guarded by the queue's lock
 	ready     chan struct{} // buffers one signal, so that none is lost
 }
 
-// Add appends a Waiter to the workload's queue. The caller must Remove it.
-func (q *WaitQueue) Add(workload string) *Waiter {
-	w := &Waiter{queue: q, workload: workload, ready: make(chan struct{}, 1)}
+// Add adds a Waiter to the workload's queue, after those that wait since an earlier
+// time. The caller must Remove it.
+func (q *WaitQueue) Add(workload string, since time.Time) *Waiter {
+	w := &Waiter{queue: q, workload: workload, since: since, ready: make(chan struct{}, 1)}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.waiters[workload] = append(q.waiters[workload], w)
-	if len(q.waiters[workload]) == 1 {
+	waiters := q.waiters[workload]
+	at := len(waiters)
+	for at > 0 && since.Before(waiters[at-1].since) {
+		at--
+	}
+	q.waiters[workload] = slices.Insert(waiters, at, w)
+	if at == 0 {
 		w.signal()
 	}
 	return w

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -20,7 +21,7 @@ func signaled(w *Waiter) bool {
 // signal is lost.
 func TestWaitQueueOrder(t *testing.T) {
 	q := NewWaitQueue()
-	a, b, c := q.Add("w"), q.Add("w"), q.Add("w")
+	a, b, c := q.Add("w", time.Now()), q.Add("w", time.Now()), q.Add("w", time.Now())
 	require.Equal(t, 3, q.Waiting("w"))
 	require.True(t, signaled(a), "the first Waiter is signaled when it is added: an earlier signal is not lost")
 	require.False(t, signaled(b))
@@ -47,7 +48,7 @@ func TestWaitQueueOrder(t *testing.T) {
 // Waiters of one.
 func TestWaitQueuePerWorkload(t *testing.T) {
 	q := NewWaitQueue()
-	a, b, other := q.Add("w"), q.Add("w"), q.Add("v")
+	a, b, other := q.Add("w", time.Now()), q.Add("w", time.Now()), q.Add("v", time.Now())
 	signaled(a)
 	signaled(other)
 	q.NotifyAll("w")
@@ -55,4 +56,17 @@ func TestWaitQueuePerWorkload(t *testing.T) {
 	require.True(t, signaled(b))
 	require.False(t, signaled(other))
 	require.Equal(t, 1, b.Position())
+}
+
+// A claim that was given a container and has to try another keeps its place.
+func TestWaitQueueKeepsPlaces(t *testing.T) {
+	q, start := NewWaitQueue(), time.Now()
+	first := q.Add("w", start)
+	second := q.Add("w", start.Add(1))
+	first.Remove()
+	require.True(t, signaled(second))
+	again := q.Add("w", start)
+	require.True(t, again.IsFirst())
+	require.True(t, signaled(again))
+	require.False(t, second.IsFirst())
 }

@@ -27,7 +27,6 @@ type Watcher struct {
 	rt        runtime.Runtime
 	outputs   *outputReader
 	beginLoss func(Container) (end func(*Container))
-	wake      func(workload string) // after a container has become usable again
 	log       *slog.Logger
 
 	connected chan struct{}        // holds one signal: the watch has begun
@@ -56,13 +55,17 @@ type watcherStore interface {
 }
 
 // NewWatcher returns a Watcher; it calls beginLoss before it records an exit.
-func NewWatcher(store watcherStore, outputs *outputReader, beginLoss func(Container) (end func(*Container)), wake func(string), log *slog.Logger) *Watcher {
+func NewWatcher(store watcherStore, outputs *outputReader, beginLoss func(Container) (end func(*Container)), log *slog.Logger) *Watcher {
 	return &Watcher{
-		store: store, rt: outputs.rt, outputs: outputs, beginLoss: beginLoss, wake: wake, log: log, connected: make(chan struct{}, 1), unknown: map[string]time.Time{},
+		store: store, rt: outputs.rt, outputs: outputs, beginLoss: beginLoss, log: log, connected: make(chan struct{}, 1), unknown: map[string]time.Time{},
 		removals: workqueue.New(workqueue.Options[containerKey]{
 			Group: containerKey.group, PerGroup: destroysPerWorkload, Reserved: reservedDestroys, Backoff: reconnects, Log: log,
 		}),
-		exits: workqueue.New(workqueue.Options[runtime.Exit]{Backoff: storeRetries, Log: log}),
+		exits: workqueue.New(workqueue.Options[runtime.Exit]{
+			// Containers that do not respond must not keep exits from being recorded.
+			Group: func(d runtime.Exit) string { return string(d.Condition) }, PerGroup: parallelExits,
+			Backoff: storeRetries, Log: log,
+		}),
 	}
 }
 
@@ -93,7 +96,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return w.watch(ctx) })
 	g.Go(func() error { return w.runReconcile(ctx) })
-	g.Go(func() error { w.exits.Run(ctx, parallelExits, w.handleExit); return nil })
+	g.Go(func() error { w.exits.Run(ctx, 2*parallelExits, w.handleExit); return nil })
 	g.Go(func() error { w.removals.Run(ctx, parallelDestroys, w.removeOrphan); return nil })
 	return g.Wait()
 }
@@ -230,7 +233,8 @@ func (w *Watcher) status(ctx context.Context, id string) (runtime.Status, error)
 	return w.rt.Status(ctx, id)
 }
 
-// parallelExits is how many exits are recorded concurrently.
+// parallelExits is how many exits, and how many of each condition, are recorded
+// concurrently.
 const parallelExits = 16
 
 // addExit has an exit handled. It never blocks. An exit that is detected twice is one.
@@ -241,14 +245,18 @@ func (w *Watcher) addExit(d runtime.Exit) {
 
 // handleExit handles an exit: an idle container is replaced; a claimed one is
 // reported and belongs to its tenant until it is released. If the container is
-// being created or destroyed, that flow detects the exit. Until it is recorded, a
-// server that starts again detects it.
+// being created or destroyed, that flow detects the exit. If its state has changed in
+// the meantime, it is handled again. Until it is recorded, a server that starts again
+// detects it.
 func (w *Watcher) handleExit(ctx context.Context, t *workqueue.Task[runtime.Exit]) error {
 	record := w.recordExit
 	if t.Key.Condition != "" {
 		record = w.recordCondition
 	}
 	err := retryWrite(ctx, func(ctx context.Context) error { return record(ctx, t.Key) })
+	if errors.Is(err, ErrConflict) {
+		return err
+	}
 	if err != nil && !isConflict(err) && ctx.Err() == nil {
 		w.log.Error("recording container exit failed", "container", t.Key.ID, "error", err)
 	}

@@ -142,8 +142,14 @@ func moveContainer(t *tx, m pool.Transition, tenant string) (pool.Container, err
 	if !slices.Contains(m.From, before.State) {
 		return before, fmt.Errorf("%w: it is %s", pool.ErrConflict, before.State)
 	}
+	if m.If != nil && !m.If(before) {
+		return before, fmt.Errorf("%w: it is %s, and has changed", pool.ErrConflict, before.State)
+	}
 	if err := t.checkProtocol(before.Protocol); err != nil {
 		return before, err
+	}
+	if m.To == before.State && m.Set == nil && m.Output == nil && len(m.Events) == 0 {
+		return before, nil // only If was asked
 	}
 	if !before.State.CanBecome(m.To) {
 		return before, fmt.Errorf("a container that is %s cannot become %s", before.State, m.To)
@@ -263,6 +269,10 @@ func containerQuery(f pool.ContainerFilter) (string, []any) {
 	}
 	if f.IsForced {
 		w.add(forcedCondition)
+	}
+	if f.IsTerminating {
+		w.equal("health", string(pool.Unhealthy))
+		w.equal("reason", pool.TerminatingReason)
 	}
 	if f.NoWorkload {
 		w.add(`NOT EXISTS (SELECT 1 FROM workloads WHERE workloads.id = containers.workload)`)

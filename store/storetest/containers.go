@@ -38,6 +38,13 @@ func containerTransitions(t *testing.T, s Store) {
 	_, err = s.Container(ctx, newID())
 	require.ErrorIs(t, err, pool.ErrContainerNotFound)
 
+	check := pool.Note(id, pool.Idle, nil)
+	check.If = func(c pool.Container) bool { return c.Health == pool.Unhealthy }
+	_, err = s.UpdateContainer(ctx, check)
+	require.ErrorIs(t, err, pool.ErrConflict, "the condition of the change does not hold")
+	check.If = func(c pool.Container) bool { return c.ID == id }
+	require.Equal(t, kept, mustUpdateContainer(t, s, check))
+
 	same := mustUpdateContainer(t, s, pool.Transition{
 		ID: id, From: []pool.State{pool.Idle}, To: pool.Idle,
 		Set: func(c *pool.Container) { c.Health, c.ID, c.Workload = pool.Unhealthy, "other", "other" },
@@ -122,10 +129,14 @@ func containerLists(t *testing.T, s Store) {
 	other := newID()
 	require.NoError(t, s.AddContainer(ctx, pool.Container{ID: other, Workload: "other", Revision: rev}, 1))
 
+	mustUpdateContainer(t, s, pool.Note(a, pool.Idle, func(c *pool.Container) { c.Health, c.Reason = pool.Unhealthy, pool.TerminatingReason }))
+	mustUpdateContainer(t, s, pool.Note(b, pool.Creating, func(c *pool.Container) { c.Health, c.Reason = pool.Unhealthy, "another" }))
+
 	for name, c := range map[string]struct {
 		f    pool.ContainerFilter
 		want []string
 	}{
+		"terminating":       {pool.ContainerFilter{IsTerminating: true}, []string{a}},
 		"all but destroyed": {pool.ContainerFilter{}, []string{a, b, other}},
 		"destroyed":         {pool.ContainerFilter{States: []pool.State{pool.Destroyed}}, []string{destroyed}},
 		"every":             {pool.ContainerFilter{States: pool.States()}, []string{a, b, destroyed, other}},
