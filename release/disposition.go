@@ -51,9 +51,16 @@ func (d disposition) transition(snapshotID string, chain ...string) pool.Transit
 	if d.destroy {
 		return pool.BeginDestroyAfter(chain, []pool.State{pool.Claimed}, d.reason)
 	}
-	return pool.Return("container returned to the pool", func(c *pool.Container) {
+	keep := pool.Return("container returned to the pool", func(c *pool.Container) {
 		if snapshotID != "" {
 			c.Snapshot = snapshotID
 		}
 	})
+	keep.If = isKeepable
+	return keep
 }
+
+// isKeepable reports whether the health of a container does not speak against keeping it.
+// That of one that was not reached does not: its restart decides, and a machine that was
+// away for a while costs no tenant's files.
+func isKeepable(c pool.Container) bool { return c.Health == pool.Healthy || c.IsUnreachable() }

@@ -284,7 +284,10 @@ func (op *operation) facts(ctx context.Context) (facts, error) {
 	if op.container.Forced != pool.NotForced {
 		op.unusable = pool.ForcedReason // a restart would end its pre_destroy hooks
 	}
-	f := facts{unusable: op.unusable, health: op.healthOf(op.container.Health)}
+	f := facts{unusable: op.unusable, health: op.container.Health}
+	if isKeepable(op.container) {
+		f.health = pool.Healthy
+	}
 	if op.unusable != "" {
 		return f, nil
 	}
@@ -301,19 +304,8 @@ func (op *operation) facts(ctx context.Context) (facts, error) {
 	return f, nil
 }
 
-// healthOr returns a health, but for that of a container that was not reached before
-// its restart: the restart decides, and a machine that was away for a while costs no
-// tenant's files.
-func (op *operation) healthOf(health pool.Health) pool.Health {
-	if op.container.IsUnreachable() && health == pool.Unhealthy {
-		return pool.Healthy
-	}
-	return health
-}
-
 // markReleased releases the container and ends the claim in one transaction.
-// Changes that others recorded in the claim until then count: a discard, or an
-// upload.
+// Changes that others recorded until then count: a discard, an upload, or an exit.
 func (op *operation) markReleased(ctx context.Context) error {
 	now := time.Now().UTC()
 	lost := op.lossEvents()
@@ -321,8 +313,9 @@ func (op *operation) markReleased(ctx context.Context) error {
 	finish := claim.Finish(op.claim.ID, released)
 	finish.Events = append(lost, finish.Events...)
 	finish.Container = &pool.Transition{}
+	health := func(claim.Claim) pool.Health { return pool.Healthy } // or the container's part is a conflict
 	finish.Set = func(c *claim.Claim) {
-		last := facts{unusable: op.disposition.reason, discard: c.Discard, health: op.healthOf(pool.Health(c.Health))}
+		last := facts{unusable: op.disposition.reason, discard: c.Discard, health: health(*c)}
 		*finish.Container = last.dispose().transition(c.Snapshot, op.unusableChain...)
 		released.Activity = c.Activity // the program may have reported it until now
 		finish.Events[len(finish.Events)-1].Data = activity.Data(released)
@@ -335,6 +328,10 @@ func (op *operation) markReleased(ctx context.Context) error {
 		maps.Copy(c.Timings, op.flow.Timings)
 	}
 	c, err := op.store.UpdateClaim(ctx, finish)
+	if errors.Is(err, pool.ErrConflict) {
+		health = func(c claim.Claim) pool.Health { return pool.Health(c.Health) }
+		c, err = op.store.UpdateClaim(ctx, finish)
+	}
 	if err != nil {
 		return fmt.Errorf("record the release: %w", err)
 	}

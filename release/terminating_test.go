@@ -74,22 +74,49 @@ func TestReleaseOfEndedTerminatingContainer(t *testing.T) {
 	})
 }
 
-// The state of an active claim is uploaded once when its container terminates.
+// The state of a claim whose container terminates is uploaded as soon as that is possible:
+// an attempt that fails is repeated, a server that starts knows of the container, and a
+// release that has failed does not wait for its next retry.
 func TestTerminatingContainerIsUploaded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := flowtest.New(t)
-		runSchedule(t, h, newSchedule(h, h.Releases))
-		h.Apply(syncedWorkload)
-		c := h.Claim("w", "ada")
-		execTestprog(h, c, "write", "/data/f", "kept")
-		h.RT.SetCondition(c.Container, runtime.Terminating)
-		<-time.After(time.Minute)
-		require.Len(t, h.Events(activity.SyncCompleted), 2, "a download and an upload")
-		h.RT.Kill(c.Container)
-		h.RT.Break("stop", runtime.ErrNotRunning)
-		h.Release(c)
-		require.Equal(t, "kept", execTestprog(h, h.Claim("w", "ada"), "read", "/data/f"))
-	})
+	for name, test := range map[string]struct{ startsLate, fails, isRetained bool }{
+		"observed":                                      {},
+		"before the server runs":                        {startsLate: true},
+		"the first attempts fail":                       {fails: true},
+		"its release has failed":                        {fails: true, isRetained: true},
+		"its release has failed before the server runs": {startsLate: true, fails: true, isRetained: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := flowtest.New(t)
+				if !test.startsLate {
+					startLoops(t, h)
+				}
+				h.Apply(syncedWorkload)
+				c := h.Claim("w", "ada")
+				execTestprog(h, c, "write", "/data/f", "kept")
+				if test.fails {
+					h.Bucket.FailAfter(0)
+				}
+				if test.isRetained {
+					for range 12 { // its next retry is far
+						_, err := h.Releases.Release(t.Context(), c.ID, release.Request{})
+						require.Error(t, err)
+					}
+				}
+				h.RT.SetCondition(c.Container, runtime.Terminating)
+				<-time.After(5 * time.Second)
+				h.Bucket.ClearFailures()
+				if test.startsLate {
+					startLoops(t, h)
+				}
+				<-time.After(20 * time.Second)
+				h.RT.Kill(c.Container)
+				h.RT.Break("stop", runtime.ErrNotRunning)
+				h.Release(c)
+				require.Equal(t, "kept", execTestprog(h, h.Claim("w", "ada"), "read", "/data/f"))
+			})
+		})
+	}
 }
 
 // Without an upload, the hooks of pre_release are what saves the state: they run to their
@@ -110,25 +137,34 @@ func TestHooksOfTerminatingContainerWithoutUpload(t *testing.T) {
 	})
 }
 
-// A container whose machine was away for a while is kept for its tenant: its restart
-// decides whether it can be used.
+// A container whose machine was away for a while is kept for its tenant, whenever during
+// the release that is noticed: its restart decides whether it can be used.
 func TestUnreachableContainerIsKept(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := flowtest.New(t)
-		h.Apply("id: w\nimage: box\ncommand: [box, idle]\npool: { min_idle: 1, max_size: 2, reuse: same_tenant }\n")
-		c := h.Claim("w", "ada")
-		execTestprog(h, c, "write", "/data/f", "kept")
-		h.RT.SetCondition(c.Container, runtime.Unreachable)
-		<-time.After(time.Second)
-		synctest.Wait()
-		k, err := h.Pools.Container(t.Context(), c.Container)
-		require.NoError(t, err)
-		require.True(t, k.IsUnreachable())
-		h.Release(c)
-		h.RT.SetCondition(c.Container, "")
-		<-time.After(time.Minute)
-		again := h.Claim("w", "ada")
-		require.Equal(t, c.Container, again.Container)
-		require.Equal(t, "kept", execTestprog(h, again, "read", "/data/f"))
-	})
+	for name, step := range map[string]string{"before the release": "", "before its facts are read": "end_commands", "after that": "restart"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := flowtest.New(t)
+				h.Apply("id: w\nimage: box\ncommand: [box, idle]\npool: { min_idle: 1, max_size: 2, reuse: same_tenant }\n")
+				c := h.Claim("w", "ada")
+				execTestprog(h, c, "write", "/data/f", "kept")
+				lose := func(context.Context, fake.Call) error {
+					h.RT.SetCondition(c.Container, runtime.Unreachable)
+					h.Await("the event", func() bool { return len(h.Events(activity.ContainerUnhealthy)) == 1 })
+					return nil
+				}
+				if step == "" {
+					require.NoError(t, lose(t.Context(), fake.Call{}))
+				} else {
+					h.RT.Before(step+" "+c.Container, lose)
+				}
+				h.Release(c)
+				require.Len(t, h.Events(activity.ContainerUnhealthy), 1)
+				h.RT.SetCondition(c.Container, "")
+				<-time.After(time.Minute)
+				again := h.Claim("w", "ada")
+				require.Equal(t, c.Container, again.Container)
+				require.Equal(t, "kept", execTestprog(h, again, "read", "/data/f"))
+			})
+		})
+	}
 }

@@ -36,7 +36,10 @@ func (op *operation) refresh(ctx context.Context) error {
 	}
 	op.claim.Discard = op.claim.Discard || current.Discard
 	op.container.Health, op.container.Forced = pool.Health(current.Health), current.Forced
-	return nil
+	if op.container.Health == pool.Unhealthy { // its record has the reason
+		op.container, err = op.pools.Container(ctx, op.claim.Container)
+	}
+	return err
 }
 
 // uploadState uploads the tenant's state, unless it is discarded. Until then

@@ -1,6 +1,7 @@
 // Package schedule starts releases and uploads that no caller requests: of idle
 // claims, of failed releases that are due for a retry, of releases that a server
-// or an outage has interrupted, and uploads at the intervals of workloads.
+// or an outage has interrupted, and uploads at the intervals of workloads and of
+// what is in a container that terminates.
 //
 // Each loop sleeps until a claim is due. Then it adds the claims that are due to a
 // queue, and a handler reads each again when its turn has come. Events of changes
@@ -63,7 +64,7 @@ type Scheduler struct {
 	// read; 0 for none.
 	shortestTTL, shortestInterval atomic.Int64
 
-	resumes, due, uploads, lifetimes, lastUploads *loop
+	resumes, due, uploads, lifetimes, terminating *loop
 }
 
 // New returns a scheduler, which does nothing before Run and RunResumes.
@@ -73,7 +74,7 @@ func New(store claim.Store, claims *claim.Service, pools *pool.Pools, rt runtime
 	s.due = newLoop("listing idle claims and failed releases", parallelIdleReleases, s.listDue, s.releaseDue, log)
 	s.lifetimes = newLoop("listing ended lifetimes", parallelIdleReleases, s.listExpired, s.releaseExpired, log)
 	s.uploads = newLoop("listing due uploads", parallelUploads, s.listUploads, s.upload, log)
-	s.lastUploads = newLoop("uploads of terminating containers", parallelUploads, noLook, s.uploadLast, log)
+	s.terminating = newLoop("listing terminating containers", parallelUploads, s.listTerminating, s.saveTerminating, log)
 	return s
 }
 
@@ -90,7 +91,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	g.Go(func() error { return s.due.run(ctx) })
 	g.Go(func() error { return s.uploads.run(ctx) })
 	g.Go(func() error { return s.lifetimes.run(ctx) })
-	g.Go(func() error { return s.lastUploads.run(ctx) })
+	g.Go(func() error { return s.terminating.run(ctx) })
 	return g.Wait()
 }
 
@@ -122,12 +123,15 @@ func (s *Scheduler) EventHandlers() dispatch.Subscription {
 				s.wakeForUse()
 			},
 			// Storage may record it after the call has failed.
-			activity.ClaimReleasing:     func(activity.Event) { s.resumes.WakeAfter(lateDelay) },
-			activity.ClaimExtended:      func(activity.Event) { s.lifetimes.WakeAfter(claim.MinLifetime) },
-			activity.ClaimReleaseFailed: func(activity.Event) { s.due.WakeAfter(coalesceDelay) },
+			activity.ClaimReleasing: func(activity.Event) { s.resumes.WakeAfter(lateDelay) },
+			activity.ClaimExtended:  func(activity.Event) { s.lifetimes.WakeAfter(claim.MinLifetime) },
+			activity.ClaimReleaseFailed: func(activity.Event) {
+				s.due.WakeAfter(coalesceDelay)
+				s.terminating.WakeAfter(coalesceDelay)
+			},
 			activity.ContainerTerminating: func(e activity.Event) {
 				if e.Claim != "" {
-					s.lastUploads.add(claim.Claim{ID: e.Claim, Workload: e.Workload})
+					s.terminating.add(claim.Claim{ID: e.Claim, Workload: e.Workload})
 				}
 			},
 			activity.WorkloadApplied: func(activity.Event) { s.due.Wake(); s.uploads.Wake() },
@@ -137,7 +141,7 @@ func (s *Scheduler) EventHandlers() dispatch.Subscription {
 			activity.WaitCancelled:   used,
 		},
 		Resync: func(context.Context) error {
-			for _, l := range []*loop{s.due, s.uploads, s.lifetimes} {
+			for _, l := range []*loop{s.due, s.uploads, s.lifetimes, s.terminating} {
 				l.Wake()
 			}
 			return nil

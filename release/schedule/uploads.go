@@ -11,6 +11,7 @@ import (
 
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -90,26 +91,40 @@ func (s *Scheduler) uploadIfDue(ctx context.Context, id string) (next time.Time,
 	return time.Now().Add(interval), err
 }
 
-// noLook finds nothing: an event adds each claim, and one that was missed is one
-// whose container is gone.
-func noLook(context.Context) (never time.Time, err error) { return never, nil }
-
-// uploadLast uploads the state of an active claim once, because its container is
-// terminating. A release that begins in the meantime uploads it instead.
-func (s *Scheduler) uploadLast(ctx context.Context, id string) (never time.Time, err error) {
-	if err = s.uploadTerminating(ctx, id); err != nil && ctx.Err() == nil && !errors.Is(err, claim.ErrNotActive) {
-		s.log.Warn("upload from a terminating container failed", "claim", id, "error", err)
+// listTerminating adds the claims whose containers terminate.
+func (s *Scheduler) listTerminating(ctx context.Context) (never time.Time, err error) {
+	terminating, err := s.pools.Containers(ctx, pool.ContainerFilter{States: []pool.State{pool.Claimed}, IsTerminating: true})
+	for _, k := range terminating {
+		s.terminating.add(claim.Claim{ID: k.Claim, Workload: k.Workload})
 	}
-	return never, nil
+	return never, err
 }
 
-func (s *Scheduler) uploadTerminating(ctx context.Context, id string) error {
+// saveTerminating saves the state of a claim whose container terminates: it uploads that
+// of an active one, and repeats a release that has failed, unless that would lose a later
+// state. A failure is retried as long as the container terminates. A release in progress
+// uploads the state by itself.
+func (s *Scheduler) saveTerminating(ctx context.Context, id string) (never time.Time, err error) {
 	c, err := s.store.Claim(ctx, id)
-	if err != nil || c.State != claim.Active {
+	if err == nil && (c.State == claim.Active || c.State == claim.ReleaseFailed && c.FailureReason != claim.FailedStale) {
+		err = s.saveIfTerminating(ctx, c)
+	}
+	if errors.Is(err, claim.ErrClaimNotFound) || errors.Is(err, claim.ErrNotActive) || errors.Is(err, pool.ErrContainerNotFound) {
+		return never, nil
+	}
+	if err != nil && ctx.Err() == nil {
+		s.log.Warn("saving the state of a terminating container failed; retrying", "claim", id, "error", err)
+	}
+	return never, err
+}
+
+func (s *Scheduler) saveIfTerminating(ctx context.Context, c claim.Claim) error {
+	k, err := s.pools.Container(ctx, c.Container)
+	if err != nil || k.Claim != c.ID || !k.IsTerminating() {
 		return err
 	}
-	k, err := s.pools.Container(ctx, c.Container)
-	if err != nil || !k.IsTerminating() {
+	if c.State == claim.ReleaseFailed {
+		_, err = s.releases.Release(ctx, c.ID, release.Request{Reason: "its container is terminating", Discard: c.Discard})
 		return err
 	}
 	w, _, err := s.pools.Catalog.Revision(ctx, c.Workload, c.Revision)
