@@ -21,7 +21,8 @@ type ClaimOptions struct {
 	ExpiresIn   time.Duration     // how long it lasts since it is active; 0: until it is released
 	// RequestID names the request: one that is repeated with the id of the one that
 	// created the claim has created true. Empty: a random one, for the attempts of one
-	// call.
+	// call. A program that may crash and repeat its job gives a stable one, such as the
+	// job's id, so that it knows that it releases its own claim.
 	RequestID string
 }
 
