@@ -136,6 +136,24 @@ func TestUnreachableContainersMakeNoRoom(t *testing.T) {
 	}
 }
 
+// Of the containers that are kept for their tenants, one that can be reached makes room.
+func TestReachableContainerMakesRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply(flowtest.Edit(basicYAML, "reuse: wipe", "reuse: same_tenant", "min_idle: 2, max_size: 4", "min_idle: 0, max_size: 2"))
+		ada, bob := h.Claim("w", "ada"), h.Claim("w", "bob")
+		h.Release(ada) // idle for longer
+		<-time.After(time.Second)
+		h.Release(bob)
+		h.RT.SetCondition(ada.Container, runtime.Unreachable)
+		synctest.Wait()
+		h.Claim("w", "eve")
+		k, err := h.Pools.Container(t.Context(), ada.Container)
+		require.NoError(t, err)
+		require.Equal(t, pool.Idle, k.State)
+	})
+}
+
 // A container that could not be reached is decided upon when its machine responds: it
 // is usable, which has an event for all servers, or never again, and destroyed.
 func TestReachedContainer(t *testing.T) {
