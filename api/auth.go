@@ -70,9 +70,9 @@ func peerUID(ctx context.Context) *uint32 {
 
 type authenticatedKey struct{}
 
-// WithAuthenticated returns the context of a connection, for ConnContext of an
-// http.Server, with what is called when one of its requests is authenticated.
-func WithAuthenticated(ctx context.Context, authenticated func()) context.Context {
+// WithAuthenticated returns the context of a request with what is called when its
+// sender is known: it returns false if the sender uses too many connections.
+func WithAuthenticated(ctx context.Context, authenticated func(actor string) bool) context.Context {
 	return context.WithValue(ctx, authenticatedKey{}, authenticated)
 }
 
@@ -155,9 +155,6 @@ func loggedName(p *auth.Principal) string {
 func (a *API) asPrincipal(r *http.Request, p *auth.Principal) (_ *http.Request, release func()) {
 	actor := actorOf(r, p)
 	markActor(r.Context(), actor)
-	if authenticated, ok := r.Context().Value(authenticatedKey{}).(func()); ok && p != nil {
-		authenticated()
-	}
 	ctx := auth.WithPrincipal(activity.WithActor(r.Context(), actor), p)
 	if p == nil || a.o.Auth == nil || p.Actor == linkActor { // a link is no credential of the Authenticator's: it ends by itself
 		return r.WithContext(ctx), func() {}

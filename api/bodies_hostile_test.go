@@ -149,7 +149,7 @@ func TestBodiesInProgress(t *testing.T) {
 	})
 }
 
-// Headers that do not end have five seconds, and 24 KiB.
+// Headers that do not end have five seconds, and 16 KiB.
 func TestUnfinishedHeaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bodyServer(t)
@@ -160,7 +160,7 @@ func TestUnfinishedHeaders(t *testing.T) {
 		_, err = io.ReadAll(conn)
 		require.NoError(t, err)
 		require.Equal(t, 5*time.Second, time.Since(begin))
-		for length, want := range map[int]int{23 << 10: http.StatusOK, 25 << 10: http.StatusRequestHeaderFieldsTooLarge} {
+		for length, want := range map[int]int{15 << 10: http.StatusOK, 17 << 10: http.StatusRequestHeaderFieldsTooLarge} {
 			conn := s.Dial()
 			go fmt.Fprintf(conn, "GET /healthz HTTP/1.1\r\nHost: x\r\nX: %s\r\n\r\n", strings.Repeat("x", length)) //nolint:errcheck // the rest need not be read
 			require.Equal(t, want, status(t, conn), length)

@@ -2,11 +2,14 @@ package api_test
 
 import (
 	"fmt"
+	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/api"
 	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/internal/pipetest"
 	"github.com/hostler/hostler/quota"
 )
 
@@ -51,4 +54,26 @@ func TestRefusedClaimShowsNothingOfOthers(t *testing.T) {
 	require.Equal(t, 200, request(t, server, "GET /v1/quotas/key/alice", "", by(keys.alice)).status)
 	require.Equal(t, 403, request(t, server, "GET /v1/quotas/key/alice", "", by(token)).status, "its maker acts for others, too")
 	require.Equal(t, 200, request(t, server, "GET /v1/quotas/tenant/alice", "", by(token)).status)
+}
+
+// A credential that uses too many connections is refused. A token counts for its
+// maker.
+func TestConnectionsInUse(t *testing.T) {
+	keys := newRealKeys(t)
+	o := newTestBackend().Options()
+	keys.use(&o)
+	var actors []string
+	handler := api.New(o)
+	server := pipetest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		handler.ServeHTTP(w, r.WithContext(api.WithAuthenticated(r.Context(), func(actor string) bool {
+			actors = append(actors, actor)
+			return len(actors) < 3
+		})))
+	}))
+	token := request(t, server, "POST /v1/tokens", `{}`, by(keys.alice)).body["token"].(string)
+	require.Equal(t, 401, request(t, server, "GET /v1/claims", "", by("x")).status)
+	require.Equal(t, 200, request(t, server, "GET /v1/claims", "", by(token)).status)
+	refused := request(t, server, "GET /v1/claims", "", by(token))
+	require.Equal(t, "429 too_many_requests", fmt.Sprint(refused.status, " ", refused.body["code"]))
+	require.Equal(t, []string{"key:alice", "key:alice", "key:alice"}, actors)
 }

@@ -39,6 +39,7 @@ func (a *API) middleware(mux *http.ServeMux) http.Handler {
 		}
 		r = r.WithContext(context.WithValue(r.Context(), requestKey{}, id))
 		rec := &recorder{ResponseWriter: w, control: http.NewResponseController(w), timeout: a.o.WriteTimeout, lastTimeout: a.o.LastWriteTimeout}
+		_ = rec.control.SetWriteDeadline(time.Time{}) // that of http.Server. Tests have none
 		h := rec.Header()
 		h.Set("X-Request-Id", id)
 		h.Set("X-Content-Type-Options", "nosniff")

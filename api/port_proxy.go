@@ -28,7 +28,8 @@ const (
 	maxIdlePortConns        = 256 // of this server
 	maxIdlePortConnsPerPort = 16
 	portIdleTimeout         = 20 * time.Second
-	maxResponseHeader       = 64 << 10
+	maxResponseHeader       = maxHeaderSize
+	maxResponseFields       = 256
 	// portDrain is how long a request to a port may take when the server stops.
 	portDrain = 10 * time.Second
 )
@@ -198,8 +199,18 @@ func (a *API) schemeOf(r *http.Request, to portRoute) string {
 	return "http"
 }
 
+// errFields is returned for a response whose headers take much memory.
+var errFields = errors.New("the response has too many header fields")
+
 // modify restricts the response of the program.
 func (p *portProxy) modify(res *http.Response) error {
+	fields := 0
+	for _, values := range res.Header {
+		fields += len(values)
+	}
+	if fields > maxResponseFields {
+		return errFields
+	}
 	if p.to.ownHost {
 		for _, name := range append(ownHeaders, "Referrer-Policy") { // those of the program count
 			if name != "X-Request-Id" {

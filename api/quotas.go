@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -113,11 +114,21 @@ func answerQuota(s quota.Quota, err error) (*quotaOut, error) {
 	return &quotaOut{s}, nil
 }
 
-// limitRequests refuses a request of a principal that has sent too many. The claim
-// is that of a link, whose tenant the request counts for; probes have no principal
-// and no limit.
+// limitRequests refuses a request of a principal that has sent too many, or uses too
+// many connections. The claim is that of a link, whose tenant the request counts for;
+// probes have no principal and no limit.
 func (a *API) limitRequests(ctx context.Context, p *auth.Principal, claim string) *Problem {
-	if a.o.Quotas == nil || p == nil {
+	if p == nil {
+		return nil
+	}
+	// A token counts for its maker, and a link for its claim.
+	actor := cmp.Or(quota.KeyOf(p.Actor), p.Actor+" "+claim)
+	if authenticated, ok := ctx.Value(authenticatedKey{}).(func(string) bool); ok && !authenticated(actor) {
+		refused := newProblem(ctx, TooManyRequests, "the credential uses too many connections: wait until some of its requests have ended")
+		refused.retry = defaultRetryAfter
+		return refused
+	}
+	if a.o.Quotas == nil {
 		return nil
 	}
 	from := quota.Sender{Key: quota.KeyOf(p.Actor), IsOperator: p.Has(auth.Operator)}

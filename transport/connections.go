@@ -1,12 +1,13 @@
 package transport
 
 import (
+	"cmp"
 	"container/list"
-	"context"
 	"errors"
+	"fmt"
 	"net"
-	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,12 +15,18 @@ import (
 
 const (
 	// memoryPerConnection is how much memory of the server's limit there is for each
-	// connection. One with unfinished headers takes a quarter of it.
-	memoryPerConnection = 512 << 10
+	// connection. Header fields of a few bytes each need 500 KiB while they are read.
+	memoryPerConnection = 768 << 10
+	// http2Places is as how many connections one with HTTP/2 counts: eight requests,
+	// each with its headers, a response that is not taken, and what the server has not
+	// read of its body, need at most 1 MiB.
+	http2Places = 2
 	// maxConnections is the total bound of a server without a memory limit, and
 	// minConnections that of a server with almost none.
 	maxConnections = 16384
 	minConnections = 64
+	// minDescriptors is how many open files a server needs, half of them for itself.
+	minDescriptors = 64
 	// maxUnread is how much a connection may send before its first request: a handshake
 	// and the headers.
 	maxUnread = 64 << 10
@@ -28,11 +35,13 @@ const (
 	strangerIdleTimeout = 10 * time.Second
 )
 
-// Limits are the bounds of the connections of a server.
+// Limits are the bounds of the connections of a server. One with HTTP/2 counts twice.
 type Limits struct {
 	Total int
 	// PerAddress is the bound of one IPv4 address, or of one IPv6 network of 64 bits.
 	PerAddress int
+	// PerActor is the bound of the connections in use of one actor.
+	PerActor int
 	// Trusted are addresses with the total bound only, as loopback addresses and Unix
 	// sockets: those of proxies, with the connections of many clients.
 	Trusted []netip.Prefix
@@ -40,30 +49,31 @@ type Limits struct {
 
 // LimitsFor returns the bounds of a process with a limit of descriptors, half of
 // which are for other things, and of memory in bytes.
-func LimitsFor(descriptors uint64, memory int64, trusted []netip.Prefix) Limits {
-	total := int64(maxConnections)
-	if half := descriptors / 2; half < maxConnections {
-		total = int64(half) //nolint:gosec // it is small
+func LimitsFor(descriptors uint64, memory int64, trusted []netip.Prefix) (Limits, error) {
+	if descriptors < minDescriptors {
+		return Limits{}, fmt.Errorf("the limit of open files is %d, and the server needs at least %d: raise it with ulimit -n, or LimitNOFILE of its service", descriptors, minDescriptors)
 	}
-	total = max(min(total, memory/memoryPerConnection), minConnections)
-	return Limits{Total: int(total), PerAddress: int(total / 4), Trusted: trusted}
+	total := int(min(max(memory/memoryPerConnection, minConnections), int64(min(descriptors/2, maxConnections)))) //nolint:gosec // it is small
+	return Limits{Total: total, PerAddress: total / 4, PerActor: total / 4 * 3, Trusted: trusted}, nil
 }
 
 // Connections are the open connections of a server. Beyond a bound, a new one has
-// another one closed: the oldest without an authenticated request, else the one that
-// has been idle for the longest time. If all are in use, the new one is closed.
+// another one closed: the oldest without an authenticated request, from the network
+// with the most of them, else the one that has been idle for the longest time. If all
+// are in use, the new one is closed.
 type Connections struct {
 	limits Limits
 
-	mu        sync.Mutex // guards what follows, and the fields of connections
-	all       group
-	byAddress map[netip.Prefix]*group
-	closed    uint64 // because of a bound
+	mu       sync.Mutex // guards what follows, and the fields of connections
+	all      group
+	byActor  map[string]int // places of connections in use
+	admitted uint64
+	closed   uint64 // because of a bound
 }
 
 // NewConnections returns no connections yet.
 func NewConnections(limits Limits) *Connections {
-	return &Connections{limits: limits, byAddress: map[netip.Prefix]*group{}}
+	return &Connections{limits: limits, byActor: map[string]int{}}
 }
 
 // use is what a connection is used for.
@@ -77,35 +87,56 @@ const (
 	uses int = iota
 )
 
-// group is connections that have a bound together.
-type group struct{ lists [uses]list.List }
+// group is all connections, or those of a network.
+type group struct {
+	lists    [uses]list.List // the oldest first
+	places   [uses]int
+	networks map[netip.Prefix]*group
+}
 
-func (g *group) len() (n int) {
-	for i := range g.lists {
-		n += g.lists[i].Len()
+func (g *group) size() int { return g.places[stranger] + g.places[idle] + g.places[busy] }
+
+func (g *group) first(u use) *connection {
+	if first := g.lists[u].Front(); first != nil {
+		return first.Value.(*connection) //nolint:forcetypeassert // there is nothing else in it
 	}
-	return n
+	return nil
 }
 
 // next returns the connection that makes room, or nil.
 func (g *group) next() *connection {
-	for _, u := range []use{stranger, idle} {
-		if first := g.lists[u].Front(); first != nil {
-			return first.Value.(*connection) //nolint:forcetypeassert // there is nothing else in it
+	worst := g
+	for worst.places[stranger] > 0 && len(worst.networks) > 0 {
+		worst = worst.worst()
+	}
+	return cmp.Or(worst.first(stranger), g.first(idle))
+}
+
+// worst returns the network with the most strangers, of several that with the oldest.
+func (g *group) worst() (worst *group) {
+	for _, n := range g.networks {
+		if n.places[stranger] == 0 {
+			continue
+		}
+		if worst == nil || cmp.Or(cmp.Compare(worst.places[stranger], n.places[stranger]), cmp.Compare(n.first(stranger).number, worst.first(stranger).number)) < 0 {
+			worst = n
 		}
 	}
-	return nil
+	return worst
 }
 
 // connection is one of Connections.
 type connection struct {
 	net.Conn
-	of      *Connections
-	address netip.Prefix // invalid: the total bound only
-	groups  []*group     // empty: it is closed
-	places  []*list.Element
-	use     use
-	idle    *time.Timer // closes a stranger; nil: not idle
+	of       *Connections
+	number   uint64
+	networks []netip.Prefix // the widest first; one that is invalid: the total bound only
+	groups   []*group       // all, and those of networks; empty: it is closed
+	elements []*list.Element
+	use      use
+	places   int            // as how many it counts
+	actors   map[string]int // of requests in progress
+	idle     *time.Timer    // closes a stranger; nil: not idle
 
 	isNew  atomic.Bool // it has had no request
 	unread int         // what it has sent before its first request
@@ -139,37 +170,49 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 // admit adds a connection, in place of another one if a bound is reached. It returns
 // nil if that is not possible.
 func (c *Connections) admit(conn net.Conn) *connection {
-	added := &connection{Conn: conn, of: c, address: c.addressOf(conn)}
+	added := &connection{Conn: conn, of: c, networks: c.networksOf(conn), places: 1, actors: map[string]int{}}
 	added.isNew.Store(true)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.byAddress[added.address] == nil && added.address.IsValid() {
-		c.byAddress[added.address] = &group{}
-	}
-	if own := c.byAddress[added.address]; own != nil && !c.makeRoom(own, c.limits.PerAddress) || !c.makeRoom(&c.all, c.limits.Total) {
-		c.forget(added.address)
+	if !c.makeRoom(added.networks) {
 		return nil
 	}
-	added.groups = []*group{&c.all}
-	if added.address.IsValid() {
-		// The connection that made room may have been the last one of the address.
-		if c.byAddress[added.address] == nil {
-			c.byAddress[added.address] = &group{}
+	c.admitted++
+	added.number = c.admitted
+	at := &c.all
+	added.groups = []*group{at}
+	for _, n := range added.networks {
+		if at.networks[n] == nil {
+			if at.networks == nil {
+				at.networks = map[netip.Prefix]*group{}
+			}
+			at.networks[n] = &group{}
 		}
-		added.groups = append(added.groups, c.byAddress[added.address])
+		at = at.networks[n]
+		added.groups = append(added.groups, at)
 	}
-	for _, g := range added.groups {
-		added.places = append(added.places, g.lists[stranger].PushBack(added))
-	}
+	added.elements = make([]*list.Element, len(added.groups))
+	added.enter(stranger)
 	return added
 }
 
-// makeRoom closes a connection of a group that has reached its bound. It returns
-// false if each of them is in use. The caller holds the mutex.
-func (c *Connections) makeRoom(g *group, bound int) bool {
-	if g.len() < bound {
-		return true
+// makeRoom closes a connection if a bound of a new one is reached. It returns false if
+// each of them is in use. The caller holds the mutex.
+func (c *Connections) makeRoom(networks []netip.Prefix) bool {
+	own := &c.all
+	for _, n := range networks {
+		if own = own.networks[n]; own == nil {
+			own = &group{} // it has none yet
+		}
 	}
+	if networks[0].IsValid() && own.size() >= c.limits.PerAddress && !c.closeOne(own) {
+		return false
+	}
+	return c.all.size() < c.limits.Total || c.closeOne(&c.all)
+}
+
+// closeOne closes a connection of a group, or returns false if each is in use.
+func (c *Connections) closeOne(g *group) bool {
 	c.closed++
 	next := g.next()
 	if next == nil {
@@ -182,51 +225,63 @@ func (c *Connections) makeRoom(g *group, bound int) bool {
 
 // remove removes a connection. A second call does nothing. The caller holds the mutex.
 func (c *Connections) remove(conn *connection) {
-	for i, g := range conn.groups {
-		g.lists[conn.use].Remove(conn.places[i])
-	}
-	conn.groups, conn.places = nil, nil
-	conn.stopIdle()
-	c.forget(conn.address)
-}
-
-// forget removes the group of an address without connections.
-func (c *Connections) forget(address netip.Prefix) {
-	if g := c.byAddress[address]; g != nil && g.len() == 0 {
-		delete(c.byAddress, address)
-	}
-}
-
-// addressOf returns the address that has a bound of its own, if there is one.
-func (c *Connections) addressOf(conn net.Conn) netip.Prefix {
-	tcp, ok := conn.RemoteAddr().(*net.TCPAddr)
-	if !ok {
-		return netip.Prefix{}
-	}
-	address := tcp.AddrPort().Addr().Unmap().WithZone("")
-	if !address.IsValid() || address.IsLoopback() {
-		return netip.Prefix{}
-	}
-	for _, trusted := range c.limits.Trusted {
-		if trusted.Contains(address) {
-			return netip.Prefix{}
+	conn.leave()
+	for i := len(conn.groups) - 1; i > 0; i-- {
+		if conn.groups[i].size() == 0 {
+			delete(conn.groups[i-1].networks, conn.networks[i-1])
 		}
 	}
-	bits := 32
-	if address.Is6() {
-		bits = 64
+	conn.groups = nil
+	conn.stopIdle()
+}
+
+// networksOf returns the networks of a connection, the widest first. The last one has
+// a bound of its own. Those with the total bound only have one network together.
+func (c *Connections) networksOf(conn net.Conn) (networks []netip.Prefix) {
+	tcp, ok := conn.RemoteAddr().(*net.TCPAddr)
+	if !ok {
+		return []netip.Prefix{{}}
 	}
-	prefix, _ := address.Prefix(bits) //nolint:errcheck // an address has as many bits
-	return prefix
+	address := tcp.AddrPort().Addr().Unmap().WithZone("")
+	isTrusted := func(p netip.Prefix) bool { return p.Contains(address) }
+	if !address.IsValid() || address.IsLoopback() || slices.ContainsFunc(c.limits.Trusted, isTrusted) {
+		return []netip.Prefix{{}}
+	}
+	bits := []int{32}
+	if address.Is6() {
+		bits = []int{48, 56, 64} // what providers assign
+	}
+	for _, n := range bits {
+		network, _ := address.Prefix(n) //nolint:errcheck // an address has as many bits
+		networks = append(networks, network)
+	}
+	return networks
+}
+
+// isTrusted reports whether the connection has the total bound only.
+func (conn *connection) isTrusted() bool { return !conn.networks[0].IsValid() }
+
+// enter adds the connection to its groups, and leave removes it. The caller holds the
+// mutex.
+func (conn *connection) enter(u use) {
+	conn.use = u
+	for i, g := range conn.groups {
+		conn.elements[i] = g.lists[u].PushBack(conn)
+		g.places[u] += conn.places
+	}
+}
+
+func (conn *connection) leave() {
+	for i, g := range conn.groups {
+		g.lists[conn.use].Remove(conn.elements[i])
+		g.places[conn.use] -= conn.places
+	}
 }
 
 // move changes the use of a connection. The caller holds the mutex.
 func (conn *connection) move(to use) {
-	for i, g := range conn.groups {
-		g.lists[conn.use].Remove(conn.places[i])
-		conn.places[i] = g.lists[to].PushBack(conn)
-	}
-	conn.use = to
+	conn.leave()
+	conn.enter(to)
 }
 
 // stopIdle ends the timeout of an idle stranger. The caller holds the mutex.
@@ -290,54 +345,10 @@ func below[T net.Conn](conn net.Conn) (found T, ok bool) {
 	}
 }
 
-// ConnContext returns a function for http.Server: withAuthenticated adds what is
-// called when a request of the connection is authenticated. next may be nil.
-func (c *Connections) ConnContext(withAuthenticated func(context.Context, func()) context.Context, next func(context.Context, net.Conn) context.Context) func(context.Context, net.Conn) context.Context {
-	return func(ctx context.Context, conn net.Conn) context.Context {
-		if bounded, ok := below[*connection](conn); ok {
-			ctx = withAuthenticated(ctx, func() { c.authenticated(bounded) })
-		}
-		if next != nil {
-			ctx = next(ctx, conn)
-		}
-		return ctx
-	}
-}
-
-func (c *Connections) authenticated(conn *connection) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if conn.use == stranger {
-		conn.move(busy)
-	}
-}
-
-// ConnState is for http.Server.
-func (c *Connections) ConnState(of net.Conn, state http.ConnState) {
-	conn, ok := below[*connection](of)
-	if !ok {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case state == http.StateActive:
-		conn.isNew.Store(false)
-		conn.stopIdle()
-		if conn.use == idle {
-			conn.move(busy)
-		}
-	case state == http.StateIdle && conn.use != stranger:
-		conn.move(idle)
-	case state == http.StateIdle && conn.groups != nil && conn.idle == nil:
-		conn.idle = time.AfterFunc(strangerIdleTimeout, func() { conn.Close() }) //nolint:errcheck // nothing else can be done
-	}
-}
-
-// Counts returns the number of open connections, the bound of all, and how many
-// connections were closed because of a bound.
+// Counts returns the number of open connections, of which those with HTTP/2 count
+// twice, the bound of all, and how many were closed because of a bound.
 func (c *Connections) Counts() (open, bound int, closed uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.all.len(), c.limits.Total, c.closed
+	return c.all.size(), c.limits.Total, c.closed
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -28,11 +29,14 @@ func TestLimitsFor(t *testing.T) {
 		want        int
 	}{
 		{1 << 20, math.MaxInt64, 16384}, {math.MaxUint64, math.MaxInt64, 16384}, {1024, math.MaxInt64, 512},
-		{1 << 20, 512 << 20, 1024}, {256, 512 << 20, 128}, {16, 1 << 20, 64},
+		{1 << 20, 512 << 20, 682}, {256, 512 << 20, 128}, {1024, 1 << 20, 64}, {64, 1 << 20, 32},
 	} {
-		got := transport.LimitsFor(test.descriptors, test.memory, nil)
-		require.Equal(t, transport.Limits{Total: test.want, PerAddress: test.want / 4}, got)
+		got, err := transport.LimitsFor(test.descriptors, test.memory, nil)
+		require.NoError(t, err)
+		require.Equal(t, transport.Limits{Total: test.want, PerAddress: test.want / 4, PerActor: test.want / 4 * 3}, got)
 	}
+	_, err := transport.LimitsFor(63, math.MaxInt64, nil)
+	require.ErrorContains(t, err, "the limit of open files is 63, and the server needs at least 64")
 }
 
 // from has connections come from an address.
@@ -93,6 +97,38 @@ func TestConnectionsOfAnAddress(t *testing.T) {
 	}
 }
 
+// Beyond the bound of all, the network with the most strangers makes room: who has many
+// addresses keeps out only those of its own networks.
+func TestNetworksMakeRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		connections := transport.NewConnections(transport.Limits{Total: 6, PerAddress: 4})
+		below := fromListener{make(chan net.Conn, 1)}
+		l := connections.Listen(below)
+		dial := func(ip string) net.Conn {
+			client, server := net.Pipe()
+			below.conns <- from{server, &net.TCPAddr{IP: net.ParseIP(ip), Port: 1}}
+			_, err := l.Accept()
+			require.NoError(t, err)
+			return client
+		}
+		others := []net.Conn{dial("192.0.2.1"), dial("2001:db8:1::1"), dial("2001:db8:0:100::1")} // the last in the attacker's /48
+		for i := range 50 {
+			dial(fmt.Sprintf("2001:db8:0:%x::1", i)) // each a /64 of its own, in one /56
+		}
+		for i, conn := range others {
+			require.False(t, isEnded(conn), i)
+		}
+		for i := range 3 { // those of the /48
+			dial(fmt.Sprintf("192.0.2.%d", 2+i))
+			require.False(t, isEnded(others[0]))
+		}
+		for i := range 2 { // each has one: the oldest makes room
+			dial(fmt.Sprintf("192.0.2.%d", 5+i))
+			require.True(t, isEnded(others[i]))
+		}
+	})
+}
+
 // A bounded connection can be reset, so that its client does not take what it got for
 // complete.
 func TestBoundedConnectionIsReset(t *testing.T) {
@@ -113,27 +149,35 @@ func TestBoundedConnectionIsReset(t *testing.T) {
 
 type authenticatedKey struct{}
 
-// boundedServer serves with bounds. Requests with the header Key are authenticated, and
-// the path /wait is answered when the test ends.
-func boundedServer(t *testing.T, total int) (dial func() net.Conn, connections *transport.Connections) {
+// strangers has connections come from an address with a bound of its own.
+type strangers struct{ net.Listener }
+
+func (l strangers) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	return from{conn, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1}}, err
+}
+
+// boundedServer serves with bounds. Requests with the header Key are authenticated as
+// that actor, and the path /wait is answered when the test ends.
+func boundedServer(t *testing.T, limits transport.Limits) (dial func() net.Conn, connections *transport.Connections) {
 	t.Helper()
-	connections = transport.NewConnections(transport.Limits{Total: total, PerAddress: total})
+	connections = transport.NewConnections(limits)
 	l := pipetest.Listen(1)
 	server := &http.Server{ //nolint:gosec // its timeouts are not what is tested
-		ConnState: connections.ConnState,
-		ConnContext: connections.ConnContext(func(ctx context.Context, authenticated func()) context.Context {
-			return context.WithValue(ctx, authenticatedKey{}, authenticated)
-		}, nil),
-		Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			if r.Header.Get("Key") != "" {
-				r.Context().Value(authenticatedKey{}).(func())() //nolint:forcetypeassert // as above
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if key := r.Header.Get("Key"); key != "" && !r.Context().Value(authenticatedKey{}).(func(string) bool)(key) { //nolint:forcetypeassert // as below
+				w.WriteHeader(http.StatusTooManyRequests)
+				return
 			}
 			if r.URL.Path == "/wait" {
 				<-r.Context().Done()
 			}
 		}),
 	}
-	go server.Serve(connections.Listen(l)) //nolint:errcheck // it is closed
+	connections.Bound(server, func(ctx context.Context, authenticated func(string) bool) context.Context {
+		return context.WithValue(ctx, authenticatedKey{}, authenticated)
+	})
+	go server.Serve(connections.Listen(strangers{l})) //nolint:errcheck // it is closed
 	t.Cleanup(func() { _ = server.Close() })
 	return func() net.Conn {
 		conn, err := l.Dial(t.Context())
@@ -151,12 +195,13 @@ func send(t *testing.T, conn net.Conn, text string) {
 	synctest.Wait()
 }
 
-func answered(t *testing.T, conn net.Conn) {
+func answered(t *testing.T, conn net.Conn) (status int) {
 	t.Helper()
 	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	require.NoError(t, err)
 	require.NoError(t, res.Body.Close())
 	synctest.Wait()
+	return res.StatusCode
 }
 
 func isEnded(conn net.Conn) bool {
@@ -177,7 +222,7 @@ const (
 // ones make room for new ones, and those in use do not.
 func TestConnectionsMakeRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		dial, connections := boundedServer(t, 3)
+		dial, connections := boundedServer(t, transport.Limits{Total: 3, PerAddress: 3, PerActor: 3})
 		tenant := dial()
 		send(t, tenant, withKey)
 		answered(t, tenant)
@@ -203,12 +248,46 @@ func TestConnectionsMakeRoom(t *testing.T) {
 	})
 }
 
+// The connections in use of an actor are bounded, so that one credential does not keep
+// out the others.
+func TestConnectionsOfAnActor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dial, _ := boundedServer(t, transport.Limits{Total: 10, PerAddress: 10, PerActor: 2})
+		first, second, other := dial(), dial(), dial()
+		send(t, first, waiting)
+		send(t, second, waiting)
+		send(t, other, withKey)
+		require.Equal(t, http.StatusTooManyRequests, answered(t, other))
+		send(t, other, strings.Replace(withKey, "Key: x", "Key: y", 1))
+		require.Equal(t, http.StatusOK, answered(t, other))
+		require.NoError(t, first.Close())
+		synctest.Wait()
+		send(t, other, withKey)
+		require.Equal(t, http.StatusOK, answered(t, other))
+	})
+}
+
+// Headers of many fields are refused, and not passed on.
+func TestManyFields(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dial, _ := boundedServer(t, transport.Limits{Total: 10, PerAddress: 10, PerActor: 10})
+		for n, want := range map[int]int{254: http.StatusOK, 255: http.StatusRequestHeaderFieldsTooLarge} {
+			conn := dial()
+			send(t, conn, strings.Replace(withKey, "Key:", strings.Repeat("a:\r\n", n)+"b:\r\nKey:", 1))
+			require.Equal(t, want, answered(t, conn))
+		}
+	})
+}
+
 // A connection without an authenticated request may be idle for ten seconds, one that
-// has had one for longer.
+// has had one for longer, and that of a proxy, too.
 func TestIdleStrangersEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		dial, connections := boundedServer(t, 10)
-		stranger, tenant := dial(), dial()
+		dial, connections := boundedServer(t, transport.Limits{Total: 10, PerAddress: 10, PerActor: 10})
+		dialAsProxy, _ := boundedServer(t, transport.Limits{Total: 10, PerAddress: 10, Trusted: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}})
+		stranger, tenant, proxy := dial(), dial(), dialAsProxy()
+		send(t, proxy, withoutKey)
+		answered(t, proxy)
 		send(t, stranger, withoutKey)
 		answered(t, stranger)
 		send(t, tenant, withKey)
@@ -224,6 +303,7 @@ func TestIdleStrangersEnd(t *testing.T) {
 		require.True(t, isEnded(stranger))
 		<-time.After(time.Minute)
 		require.False(t, isEnded(tenant))
+		require.False(t, isEnded(proxy))
 		open, _, _ := connections.Counts()
 		require.Equal(t, 1, open)
 	})

@@ -35,6 +35,7 @@ type tlsServer struct {
 	log   *strings.Builder
 	ca    *authority
 	files *secret
+	conns *transport.Connections
 	held  chan struct{} // a request to /hold has begun
 	ended chan error    // the cause of its end
 }
@@ -58,13 +59,16 @@ func startTLS(t testing.TB, clients ...*authority) *tlsServer {
 	var err error
 	s.tls, err = transport.Load(files, slog.New(slog.NewTextHandler(s.log, nil)))
 	require.NoError(t, err)
-	listener, err := tls.Listen("tcp", "127.0.0.1:0", s.tls.Config())
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
+	s.conns = transport.NewConnections(transport.Limits{Total: 100, PerAddress: 100, PerActor: 100})
+	listener := tls.NewListener(s.conns.Listen(tcp), s.tls.Config())
 	s.addr = listener.Addr().String()
 	server := &http.Server{
 		Handler: s.tls.Handler(http.HandlerFunc(s.serve)), ConnContext: s.tls.ConnContext, TLSConfig: s.tls.Config(),
 		ReadHeaderTimeout: time.Minute, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 	}
+	s.conns.Bound(server, func(ctx context.Context, _ func(string) bool) context.Context { return ctx })
 	var g errgroup.Group
 	g.Go(func() error { return server.Serve(listener) })
 	t.Cleanup(func() {
@@ -256,4 +260,28 @@ func TestLoadRefuses(t *testing.T) {
 	}
 	_, err := transport.Load(transport.Files{Cert: c, Key: k, ClientCA: write("ca", ca.text())}, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
+}
+
+// A connection with HTTP/2 counts as two: it has several requests at once.
+func TestHTTP2Counts(t *testing.T) {
+	s := startTLS(t)
+	for i, http2 := range []bool{false, true} {
+		_, _, err := s.get(s.newClient(http2), "/")
+		require.NoError(t, err)
+		open, _, _ := s.conns.Counts()
+		require.Equal(t, 1+2*i, open)
+	}
+}
+
+// A chain of 32 KiB is within what a client may send before its first request.
+func TestLongChain(t *testing.T) {
+	ca := newAuthority(t, "clients", hour())
+	s := startTLS(t, ca)
+	cert := ca.client(t, pkix.Name{CommonName: "alice"}, hour())
+	for range (32 << 10) / len(ca.cert.Raw) {
+		cert.Certificate = append(cert.Certificate, ca.cert.Raw)
+	}
+	text, _, err := s.get(s.newClient(true, cert), "/")
+	require.NoError(t, err)
+	require.Equal(t, "alice false", text)
 }

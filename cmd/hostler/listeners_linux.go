@@ -64,7 +64,11 @@ func (c *listenConfig) newConnections() (*transport.Connections, error) {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &descriptors); err != nil {
 		return nil, fmt.Errorf("read the limit of open files: %w", err)
 	}
-	return transport.NewConnections(transport.LimitsFor(descriptors.Cur, debug.SetMemoryLimit(-1), trusted)), nil
+	limits, err := transport.LimitsFor(descriptors.Cur, debug.SetMemoryLimit(-1), trusted)
+	if err != nil {
+		return nil, err
+	}
+	return transport.NewConnections(limits), nil
 }
 
 // listeners are where a server accepts connections.
@@ -134,11 +138,11 @@ func (l *listeners) newServer(handler http.Handler, log *slog.Logger) *http.Serv
 		handler, next = l.tls.Handler(handler), l.tls.ConnContext
 	}
 	server := api.NewServer(handler, log)
-	server.ConnContext = l.connections.ConnContext(api.WithAuthenticated, transport.ConnContext(api.WithPeerUID, next))
-	server.ConnState = l.connections.ConnState
+	server.ConnContext = transport.ConnContext(api.WithPeerUID, next)
 	if l.tls != nil {
 		server.TLSConfig = l.tls.Config() // with it, the server speaks HTTP/2
 	}
+	l.connections.Bound(server, api.WithAuthenticated)
 	return server
 }
 

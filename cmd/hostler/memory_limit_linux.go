@@ -9,17 +9,12 @@ import (
 
 // limitMemory makes the garbage collector keep below nine tenths of the memory of the
 // server's container: what ended transfers have left would otherwise end the server
-// before it is collected. It returns the limit, 0 for none. A limit of the
-// environment (GOMEMLIMIT) is the operator's choice.
-func limitMemory(root string, set func(int64) int64) int64 {
-	if _, ok := os.LookupEnv("GOMEMLIMIT"); ok {
-		return 0
-	}
-	limit := containerMemory(root) / 10 * 9
-	if limit > 0 {
+// before it is collected. A lower limit of the environment (GOMEMLIMIT) stays;
+// set is debug.SetMemoryLimit.
+func limitMemory(root string, set func(int64) int64) {
+	if limit := containerMemory(root) / 10 * 9; limit > 0 && limit < set(-1) {
 		set(limit)
 	}
-	return limit
 }
 
 // hierarchies are the versions of control groups: the controller as /proc names it,

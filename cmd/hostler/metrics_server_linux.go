@@ -106,7 +106,7 @@ func (m *metrics) newFollowerGauge() func() (end func()) {
 // observeConnections adds the metrics of the connections of clients.
 func (m *metrics) observeConnections(c *transport.Connections) {
 	m.registry.MustRegister(
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "hostler_connections", Help: "Connections of clients that are open."},
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "hostler_connections", Help: "Connections of clients that are open. One with HTTP/2 counts as two."},
 			func() float64 { open, _, _ := c.Counts(); return float64(open) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "hostler_connections_max", Help: "How many connections of clients may be open."},
 			func() float64 { _, bound, _ := c.Counts(); return float64(bound) }),

@@ -42,7 +42,7 @@ var secrets = []mutation{
 		desc: "the output of a hook with secret parameters is shown while it runs",
 		file: "cmd/hostler/liveoutput_linux.go", test: "TestLiveOutput",
 		old: "err != nil || len(c.Sealed) > 0 {",
-		new: "err != nil {",
+		new: "err != nil || len(c.Sealed) < 0 {",
 	},
 	{
 		desc: "viewers and tenants read the output of containers in events",
