@@ -83,8 +83,8 @@ var credentials = []mutation{
 	{
 		desc: "a request is served whose credential ended while its body was sent",
 		file: "api/bodies.go", test: "TestRevokedWhileItsBodyIsSent",
-		old: "(bytes.NewReader(body))\n\t\treturn release, refuseEnded(r)",
-		new: "(bytes.NewReader(body))\n\t\treturn release, nil",
+		old: "(b.content)\n\t\treturn b, refuseEnded(r)",
+		new: "(b.content)\n\t\treturn b, nil",
 	},
 	{
 		desc: "a link opens other ports",
