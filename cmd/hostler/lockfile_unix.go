@@ -32,7 +32,10 @@ func lockFile(path string) (unlock func(), err error) {
 	for {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
-			return func() { unix.Flock(int(f.Fd()), unix.LOCK_UN); f.Close() }, nil // also in a child that has just been forked
+			return func() {
+				_ = unix.Flock(int(f.Fd()), unix.LOCK_UN) // also in a child that has just been forked
+				f.Close()
+			}, nil
 		}
 		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
 			return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())

@@ -38,13 +38,13 @@ func (e racedEngine) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch {
 	case r.Method == http.MethodPost:
 		answer.WriteHeader(http.StatusCreated)
-		answer.WriteString(`{"Id": "helper"}`)
+		_, _ = answer.WriteString(`{"Id": "helper"}`)
 	case r.Method == http.MethodDelete:
 		answer.WriteHeader(http.StatusNoContent)
 	case r.Method == http.MethodPut:
 		*e.copies++
 		answer.WriteHeader(http.StatusInternalServerError)
-		answer.WriteString(`{"message": "mkdir /.hostler/bin: file exists"}`)
+		_, _ = answer.WriteString(`{"message": "mkdir /.hostler/bin: file exists"}`)
 	case *e.copies < e.failures:
 		answer.WriteHeader(http.StatusNotFound)
 	case r.Method == http.MethodGet:
@@ -53,7 +53,7 @@ func (e racedEngine) RoundTrip(r *http.Request) (*http.Response, error) {
 		_ = w.WriteHeader(&tar.Header{Name: path.Base(file), Mode: int64(modes[file]), Size: int64(len(e.content))})
 		_, _ = w.Write(e.content)
 		_ = w.Close()
-		answer.Write(archive.Bytes())
+		_, _ = answer.Write(archive.Bytes())
 	}
 	return answer.Result(), nil
 }
