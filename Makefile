@@ -169,7 +169,7 @@ SLOWEST := ./snapshot ./runtime/process ./api
 
 .PHONY: test
 test: ## all tests that need no engine, in their quick forms
-	@TIER=$${TIER:-short} $(SUITE:@%=%) -engines=false -timeout $(or $(TIMEOUT),15m) $(SLOWEST) ./...
+	@TIER=$${TIER:-short} $(SUITE:@%=%) -engines=false $(SLOWEST) ./...
 
 .PHONY: test-engines
 test-engines: ## all tests that this machine can run; REQUIRE=docker fails where an engine is missing
