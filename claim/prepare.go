@@ -188,13 +188,25 @@ func (a *acquisition) awaitHealthy(ctx context.Context) error {
 	return err
 }
 
-// activeContainer is the container's part of the activation: a container that terminates
-// is refused, and the snapshot that it holds is recorded.
+// activeContainer is the container's part of the activation: a container that terminates,
+// has exited or cannot be reached is refused, and the snapshot that it holds is recorded.
 func (a *acquisition) activeContainer() *pool.Transition {
 	note := pool.Note("", pool.Claimed, nil)
-	note.If = func(c pool.Container) bool { return !c.IsTerminating() }
+	note.If = func(c pool.Container) bool { return lossOf(c) == nil }
 	if snapshotID := a.claim.Snapshot; snapshotID != "" {
 		note.Set = func(c *pool.Container) { c.Snapshot = snapshotID }
 	}
 	return &note
+}
+
+// lossOf returns why a container cannot be used although no check of its health failed;
+// nil if it can.
+func lossOf(c pool.Container) error {
+	switch {
+	case c.IsTerminating():
+		return pool.ErrTerminating
+	case c.Health == pool.Exited, c.IsUnreachable():
+		return fmt.Errorf("%w: %s", pool.ErrUnhealthy, c.Reason)
+	}
+	return nil
 }

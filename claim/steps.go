@@ -1,6 +1,7 @@
 package claim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -195,8 +196,8 @@ func (a *acquisition) markActive(ctx context.Context) error {
 	}
 	c, err := a.store.UpdateClaim(context.WithoutCancel(ctx), activation)
 	if errors.Is(err, pool.ErrConflict) {
-		if k, readErr := a.pools.Container(context.WithoutCancel(ctx), a.claim.Container); readErr == nil && k.IsTerminating() {
-			return pool.ErrTerminating
+		if k, readErr := a.pools.Container(context.WithoutCancel(ctx), a.claim.Container); readErr == nil {
+			err = cmp.Or(lossOf(k), err)
 		}
 	}
 	if err == nil {
@@ -206,10 +207,10 @@ func (a *acquisition) markActive(ctx context.Context) error {
 	return err
 }
 
-// undoActivate gives up a container that terminates. Unless a hook has begun, the
-// claim tries another.
+// undoActivate gives up a container that was lost. Unless a hook has begun, the claim
+// tries another.
 func (a *acquisition) undoActivate(ctx context.Context, cause error) error {
-	if !errors.Is(cause, pool.ErrTerminating) || a.started != nil || a.needsPostStart() || len(a.hooks.Runs) > 0 {
+	if !errors.Is(cause, pool.ErrUnhealthy) || a.started != nil || a.needsPostStart() || len(a.hooks.Runs) > 0 {
 		return nil
 	}
 	return a.rollback(ctx, cause)

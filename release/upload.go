@@ -66,8 +66,8 @@ func (op *operation) uploadState(ctx context.Context) error {
 		return nil
 	}
 	terminating, ended := op.isTerminating(ctx)
-	switch _, isSyncError := errors.AsType[*claim.SyncError](err); {
-	case ended:
+	switch syncErr, isSyncError := errors.AsType[*claim.SyncError](err); {
+	case ended && (!isSyncError || syncErr.Reason() == claim.FailedByTenant):
 		op.unusable, op.lossReason = terminatingReason, "the container is being removed, not by this server, and its files cannot be read any more: "+err.Error()
 		return nil
 	case errors.Is(err, runtime.ErrUnavailable), errors.Is(err, runtime.ErrStaleFence):

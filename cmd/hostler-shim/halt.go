@@ -20,6 +20,7 @@ type halt struct {
 	mu        sync.Mutex
 	started   bool
 	asked     bool // by the server, which needs nothing of the container any more
+	held      bool // by a signal, after which init stays for a tenant's files
 	stay      bool // init keeps running when the main process has exited
 	isStopped bool // stopped is closed
 	code      int  // the main process's exit code, once isStopped
@@ -93,11 +94,20 @@ func (h *halt) err() error {
 	return errHalted
 }
 
-// ask records that the server asks for the end.
-func (h *halt) ask() {
+// ask records that the server asks for the end. It returns whether init stays for a
+// tenant's files after a signal, which will not be sent again.
+func (h *halt) ask() (held bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.asked = true
+	return h.held
+}
+
+// hold records that init stays after a signal.
+func (h *halt) hold() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.held = true
 }
 
 func (h *halt) isAsked() bool {

@@ -197,13 +197,17 @@ func (c *session) handleOutput(in *shim.Incoming) {
 	respond(in, shim.Response{Result: &result}, err)
 }
 
-// handleHalt stops the main process and responds when it has exited.
+// handleHalt stops the main process and responds when it has exited. If a signal came
+// before, init ends then.
 func (c *session) handleHalt(in *shim.Incoming) {
-	c.supervisor.halt.ask()
+	held := c.supervisor.halt.ask()
 	c.supervisor.stopMain(true)
 	select {
 	case <-c.supervisor.halt.stopped:
 		respond(in, shim.Response{}, nil)
+		if held {
+			c.supervisor.stopMain(false)
+		}
 	case <-in.Closed():
 	}
 }

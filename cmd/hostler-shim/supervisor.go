@@ -253,6 +253,9 @@ func (s *supervisor) staysForState() bool {
 // files, init stays for the grace period.
 func (s *supervisor) stopBySignal() {
 	stay := s.staysForState()
+	if stay {
+		s.halt.hold()
+	}
 	s.stopMain(stay)
 	if stay {
 		time.AfterFunc(s.config.StopGrace, func() { s.stopMain(false) })
