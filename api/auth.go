@@ -72,7 +72,7 @@ type authenticatedKey struct{}
 
 // WithAuthenticated returns the context of a request with what is called when its
 // sender is known: it returns false if the sender uses too many connections.
-func WithAuthenticated(ctx context.Context, authenticated func(actor string) bool) context.Context {
+func WithAuthenticated(ctx context.Context, authenticated func(actors ...string) bool) context.Context {
 	return context.WithValue(ctx, authenticatedKey{}, authenticated)
 }
 

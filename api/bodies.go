@@ -14,16 +14,18 @@ import (
 
 	"github.com/hostler/hostler/auth"
 	"github.com/hostler/hostler/internal/jsonvalue"
-	"github.com/hostler/hostler/quota"
 )
 
 // Limits of the bodies that are in memory. The limit of one is in its rule.
 const (
-	// ownBytes is what each sender always has.
+	// ownBytes is what each credential always has.
 	ownBytes = 64 << 10
-	// maxSharedByOne bounds what a sender has beyond that, and maxShared what all have
+	// maxSharedByOne bounds what a credential has beyond that, with the tokens that it
+	// has made. maxSharedByToken bounds what the tokens for one tenant have of that, so
+	// that others have something; the largest body fits. maxShared bounds what all have
 	// together: one part of the memory limit in sharedPart, if that is less.
-	maxSharedByOne = 8 << 20
+	maxSharedByOne   = 8 << 20
+	maxSharedByToken = 6 << 20
 	maxShared      = 64 << 20
 	sharedPart     = 8
 	// bodyStep is how much a body without a length counts at first.
@@ -43,8 +45,9 @@ type bodies struct {
 	max int64 // of shared
 
 	mu     sync.Mutex       // guards what follows
-	used   map[string]int64 // by sender
-	shared int64            // what is used beyond ownBytes, of all
+	used   map[string]int64 // by credential
+	makers map[string]int64 // what is used beyond ownBytes, by who made the credential
+	shared int64            // the same, of all
 }
 
 // sharedFor returns how much all bodies have together in a process with a memory limit.
@@ -52,29 +55,39 @@ func sharedFor(memory int64) int64 {
 	return max(maxSharedByOne, min(maxShared, memory/sharedPart))
 }
 
-// add adds bytes of a sender, or removes them. It returns false, and changes nothing,
-// if there are too many.
-func (b *bodies) add(sender string, n int64) bool {
+// add adds bytes of a sender, or removes them: see sendersOf. It returns false, and
+// changes nothing, if there are too many.
+func (b *bodies) add(senders []string, n int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	before, after := max(0, b.used[sender]-ownBytes), max(0, b.used[sender]+n-ownBytes)
-	if shared := b.shared + after - before; after > before && (after > maxSharedByOne || shared > b.max) {
+	maker, credential, limit := senders[0], senders[len(senders)-1], int64(maxSharedByOne)
+	if maker != credential {
+		limit = maxSharedByToken
+	}
+	before, after := max(0, b.used[credential]-ownBytes), max(0, b.used[credential]+n-ownBytes)
+	change := after - before
+	if change > 0 && (after > limit || b.makers[maker]+change > maxSharedByOne || b.shared+change > b.max) {
 		return false
 	}
 	if b.used == nil {
-		b.used = map[string]int64{}
+		b.used, b.makers = map[string]int64{}, map[string]int64{}
 	}
-	b.shared += after - before
-	if b.used[sender] += n; b.used[sender] == 0 {
-		delete(b.used, sender)
-	}
+	b.shared += change
+	addTo(b.used, credential, n)
+	addTo(b.makers, maker, change)
 	return true
+}
+
+func addTo(counts map[string]int64, key string, n int64) {
+	if counts[key] += n; counts[key] == 0 {
+		delete(counts, key)
+	}
 }
 
 // body is the body of a request in memory.
 type body struct {
 	of      *bodies
-	sender  string // who made the credential of the request
+	senders []string // see sendersOf
 	counted int64
 	content *bytes.Reader
 }
@@ -82,7 +95,10 @@ type body struct {
 // count sets the bytes that the body counts. It returns false, and changes nothing, if
 // there are too many. Fewer are never too many.
 func (b *body) count(n int64) bool {
-	if !b.of.add(b.sender, n-b.counted) {
+	if n == b.counted {
+		return true
+	}
+	if !b.of.add(b.senders, n-b.counted) {
 		return false
 	}
 	b.counted = n
@@ -146,7 +162,7 @@ func (a *API) readBody(rec *recorder, r *http.Request, rule rule) (b *body, refu
 	if r.ContentLength > limit {
 		return b, tooLarge(r, limit)
 	}
-	b.sender = cmp.Or(quota.KeyOf(p.Actor), p.Actor)
+	b.senders = sendersOf(p.Actor)
 	content, err := a.readWhole(rec, r, limit, rule.form, b)
 	if err == nil && rule.form == jsonBody {
 		_, parts := jsonvalue.Measure(content)

@@ -129,7 +129,7 @@ func TestBodiesInProgress(t *testing.T) {
 			require.NoError(t, res.Body.Close())
 		}
 
-		rest := begin(t, s, key1, exec, "Content-Length: 524288\r\nExpect: 100-continue", "") // all but the first 64 KiB
+		rest := begin(t, s, key1, exec, "Content-Length: 589824\r\nExpect: 100-continue", "") // all but 64 KiB; the token has had 64 KiB of its own
 		require.Equal(t, http.StatusContinue, status(t, rest))
 		small := "Content-Length: 65536\r\nExpect: 100-continue"
 		require.Equal(t, http.StatusContinue, status(t, begin(t, s, key1, "POST /v1/claims/claim-1/extend", small, "")))

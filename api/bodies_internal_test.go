@@ -13,20 +13,32 @@ func TestBodiesAreShared(t *testing.T) {
 	b := bodies{max: 64 << 20}
 	for i := range 8 {
 		actor := "key:" + strconv.Itoa(i)
-		require.True(t, b.add(actor, 64<<10))
-		require.True(t, b.add(actor, 8<<20))
-		require.False(t, b.add(actor, 1), "more than its share")
+		require.True(t, b.add([]string{actor}, 64<<10))
+		require.True(t, b.add([]string{actor}, 8<<20))
+		require.False(t, b.add([]string{actor}, 1), "more than its share")
 	}
-	require.True(t, b.add("key:x", 64<<10))
-	require.False(t, b.add("key:x", 1), "all is in use")
-	require.True(t, b.add("key:0", -1))
-	require.True(t, b.add("key:x", 1))
-	require.True(t, b.add("key:x", -1))
-	require.True(t, b.add("key:x", -64<<10))
+	require.Empty(t, b.makers["key:x"])
+	require.True(t, b.add([]string{"key:x"}, 64<<10))
+	require.False(t, b.add([]string{"key:x"}, 1), "all is in use")
+	require.True(t, b.add([]string{"key:0"}, -1))
+	require.True(t, b.add([]string{"key:x"}, 1))
+	require.True(t, b.add([]string{"key:x"}, -1))
+	require.True(t, b.add([]string{"key:x"}, -64<<10))
 	for i := range 8 {
-		require.True(t, b.add("key:"+strconv.Itoa(i), -b.used["key:"+strconv.Itoa(i)]))
+		require.True(t, b.add([]string{"key:" + strconv.Itoa(i)}, -b.used["key:"+strconv.Itoa(i)]))
+	}
+	ada, bob := []string{"key:x", "token:x#ada"}, []string{"key:x", "token:x#bob"}
+	require.True(t, b.add(ada, 64<<10+6<<20))
+	require.False(t, b.add(ada, 1), "the tokens of a tenant leave something to others")
+	require.True(t, b.add(bob, 64<<10+2<<20))
+	require.False(t, b.add(bob, 1), "the key and its tokens have no more than a key")
+	require.True(t, b.add([]string{"key:x"}, 64<<10))
+	require.False(t, b.add([]string{"key:x"}, 1))
+	for _, senders := range [][]string{ada, bob, {"key:x"}} {
+		require.True(t, b.add(senders, -b.used[senders[len(senders)-1]]))
 	}
 	require.Empty(t, b.used)
+	require.Empty(t, b.makers)
 	require.Zero(t, b.shared)
 }
 
@@ -36,6 +48,6 @@ func TestSharedFor(t *testing.T) {
 		require.Equal(t, want, sharedFor(memory))
 	}
 	for id, r := range rules {
-		require.Less(t, r.body+maxParts*partBytes, int64(maxSharedByOne), id)
+		require.Less(t, r.body+maxParts*partBytes, int64(maxSharedByToken), id)
 	}
 }

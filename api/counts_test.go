@@ -57,16 +57,16 @@ func TestRefusedClaimShowsNothingOfOthers(t *testing.T) {
 }
 
 // A credential that uses too many connections is refused. A token counts for its
-// maker.
+// maker, and for itself.
 func TestConnectionsInUse(t *testing.T) {
 	keys := newRealKeys(t)
 	o := newTestBackend().Options()
 	keys.use(&o)
-	var actors []string
+	var actors [][]string
 	handler := api.New(o)
 	server := pipetest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		handler.ServeHTTP(w, r.WithContext(api.WithAuthenticated(r.Context(), func(actor string) bool {
-			actors = append(actors, actor)
+		handler.ServeHTTP(w, r.WithContext(api.WithAuthenticated(r.Context(), func(of ...string) bool {
+			actors = append(actors, of)
 			return len(actors) < 3
 		})))
 	}))
@@ -74,6 +74,7 @@ func TestConnectionsInUse(t *testing.T) {
 	require.Equal(t, 401, request(t, server, "GET /v1/claims", "", by("x")).status)
 	require.Equal(t, 200, request(t, server, "GET /v1/claims", "", by(token)).status)
 	refused := request(t, server, "GET /v1/claims", "", by(token))
+	ofToken := []string{"key:alice", "token:key:alice#alice"}
 	require.Equal(t, "429 too_many_requests", fmt.Sprint(refused.status, " ", refused.body["code"]))
-	require.Equal(t, []string{"key:alice", "key:alice", "key:alice"}, actors)
+	require.Equal(t, [][]string{{"key:alice"}, ofToken, ofToken}, actors)
 }

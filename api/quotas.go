@@ -114,6 +114,16 @@ func answerQuota(s quota.Quota, err error) (*quotaOut, error) {
 	return &quotaOut{s}, nil
 }
 
+// sendersOf returns whose a request of an actor is: the maker's of its token, and then
+// the token's. The tokens that a key makes for one tenant are one sender, those for
+// several tenants are several.
+func sendersOf(actor string) []string {
+	if maker := quota.KeyOf(actor); maker != "" && maker != actor {
+		return []string{maker, actor}
+	}
+	return []string{actor}
+}
+
 // limitRequests refuses a request of a principal that has sent too many, or uses too
 // many connections. The claim is that of a link, whose tenant the request counts for;
 // probes have no principal and no limit.
@@ -121,25 +131,26 @@ func (a *API) limitRequests(ctx context.Context, p *auth.Principal, claim string
 	if p == nil {
 		return nil
 	}
-	// A token counts for its maker, and a link for its claim.
-	actor := cmp.Or(quota.KeyOf(p.Actor), p.Actor+" "+claim)
-	if authenticated, ok := ctx.Value(authenticatedKey{}).(func(string) bool); ok && !authenticated(actor) {
+	from := quota.Sender{Key: quota.KeyOf(p.Actor), IsOperator: p.Has(auth.Operator)}
+	from.Tenant, _ = p.Tenant()
+	senders := sendersOf(p.Actor)
+	if p.Actor == linkActor {
+		// A link is signed: no id is guessed with it. Its connections are those of who
+		// claimed.
+		c, err := a.o.Claims.Claim(ctx, claim)
+		if err != nil {
+			return nil // authorizeClaim answers
+		}
+		from.Tenant = c.Tenant
+		senders = []string{cmp.Or(quota.KeyOf(c.Actor), c.Actor), linkActor + " " + claim}
+	}
+	if authenticated, ok := ctx.Value(authenticatedKey{}).(func(...string) bool); ok && !authenticated(senders...) {
 		refused := newProblem(ctx, TooManyRequests, "the credential uses too many connections: wait until some of its requests have ended")
 		refused.retry = defaultRetryAfter
 		return refused
 	}
 	if a.o.Quotas == nil {
 		return nil
-	}
-	from := quota.Sender{Key: quota.KeyOf(p.Actor), IsOperator: p.Has(auth.Operator)}
-	from.Tenant, _ = p.Tenant()
-	if p.Actor == linkActor {
-		// A link is signed: no id is guessed with it.
-		c, err := a.o.Claims.Claim(ctx, claim)
-		if err != nil {
-			return nil // authorizeClaim answers
-		}
-		from.Tenant = c.Tenant
 	}
 	if err := a.o.Quotas.AllowRequest(ctx, from); err != nil {
 		return a.problem(ctx, err)

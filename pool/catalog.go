@@ -2,8 +2,10 @@ package pool
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 
 	"github.com/hostler/hostler/runtime"
@@ -17,9 +19,16 @@ type Catalog struct {
 	store catalogStore
 
 	mu         sync.Mutex // guards the fields below
-	parsed     map[[2]string]*workload.Workload
+	parsed     map[[2]string]parsedEntry
+	size       int // of the sources of parsed
 	revisions  map[[2]string]catalogEntry
 	generation int // number of calls of Invalidate
+}
+
+// parsedEntry is a workload, and the bytes of its source.
+type parsedEntry struct {
+	w    *workload.Workload
+	size int
 }
 
 // catalogEntry is the workload and the record of one revision.
@@ -36,7 +45,7 @@ type catalogStore interface {
 
 // NewCatalog returns a catalog of the workloads in store.
 func NewCatalog(store catalogStore) *Catalog {
-	return &Catalog{store: store, parsed: map[[2]string]*workload.Workload{}, revisions: map[[2]string]catalogEntry{}}
+	return &Catalog{store: store, parsed: map[[2]string]parsedEntry{}, revisions: map[[2]string]catalogEntry{}}
 }
 
 // Current returns the workload as currently applied, with its record, which has
@@ -92,16 +101,18 @@ func (c *Catalog) File(ctx context.Context, id, file string) (*workload.Workload
 	return c.parse(Record{ID: id, Source: source}, file)
 }
 
-// Invalidate removes the workload's revisions from the cache. It is called when
+// Invalidate removes what the caches have of a workload. It is called when
 // the workload was applied, by this server or another: the directory of its
 // seeds, which is not part of a revision, may have changed.
 func (c *Catalog) Invalidate(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.generation++
-	for key := range c.revisions {
+	maps.DeleteFunc(c.revisions, func(key [2]string, _ catalogEntry) bool { return key[0] == id })
+	for key, entry := range c.parsed {
 		if key[0] == id {
-			delete(c.revisions, key)
+			delete(c.parsed, key)
+			c.size -= entry.size
 		}
 	}
 }
@@ -117,16 +128,21 @@ func (c *Catalog) InvalidateAll() {
 // errUnreadable is returned for a file that was applied and is not valid any more.
 var errUnreadable = errors.New("read the stored source")
 
-// maxCached limits each cache: a full cache is cleared.
-const maxCached = 1024
+// maxCached limits what is cached in workloads, and maxCachedSize in bytes of their
+// sources, of which a workload needs a few times as much. A full cache is cleared.
+const (
+	maxCached     = 1024
+	maxCachedSize = 16 << 20
+)
 
 func (c *Catalog) parse(r Record, version string) (*workload.Workload, error) {
-	key := [2]string{r.ID, version}
+	sum := sha256.Sum256([]byte(version))
+	key := [2]string{r.ID, string(sum[:])}
 	c.mu.Lock()
-	w := c.parsed[key]
+	cached, ok := c.parsed[key]
 	c.mu.Unlock()
-	if w != nil {
-		return w, nil
+	if ok {
+		return cached.w, nil
 	}
 	w, err := workload.Parse(r.Source, r.ID)
 	if err != nil {
@@ -134,10 +150,16 @@ func (c *Catalog) parse(r Record, version string) (*workload.Workload, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.parsed) >= maxCached {
+	if len(c.parsed) >= maxCached || c.size+len(r.Source) > maxCachedSize {
 		clear(c.parsed)
+		clear(c.revisions) // they share the workloads
+		c.size = 0
 	}
-	c.parsed[key] = w
+	if previous, ok := c.parsed[key]; ok {
+		return previous.w, nil // it was parsed at the same time
+	}
+	c.parsed[key] = parsedEntry{w, len(r.Source)}
+	c.size += len(r.Source)
 	return w, nil
 }
 

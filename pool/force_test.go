@@ -275,6 +275,7 @@ func leaveRunning(h *flowtest.Harness, container string, p hooks.Point, program 
 		_, err := h.RT.Exec(h.T.Context(), container, runtime.Command{RunID: "00.1", Args: []string{"box", program}, Timeout: time.Minute})
 		return err
 	})
+	synctest.Wait() // it runs
 	require.NoError(h.T, h.DB.RunStarted(h.T.Context(), hooks.Run{
 		ID: "00", Attempt: 1, Point: p, Hook: "first", Kind: hooks.KindCommand, StartedAt: time.Now(), Workload: "w", Container: container,
 	}))

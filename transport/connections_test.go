@@ -165,7 +165,7 @@ func boundedServer(t *testing.T, limits transport.Limits) (dial func() net.Conn,
 	l := pipetest.Listen(1)
 	server := &http.Server{ //nolint:gosec // its timeouts are not what is tested
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if key := r.Header.Get("Key"); key != "" && !r.Context().Value(authenticatedKey{}).(func(string) bool)(key) { //nolint:forcetypeassert // as below
+			if key := r.Header.Get("Key"); key != "" && !r.Context().Value(authenticatedKey{}).(func(...string) bool)(strings.Split(key, ",")...) { //nolint:forcetypeassert // as below
 				w.WriteHeader(http.StatusTooManyRequests)
 				return
 			}
@@ -174,7 +174,7 @@ func boundedServer(t *testing.T, limits transport.Limits) (dial func() net.Conn,
 			}
 		}),
 	}
-	connections.Bound(server, func(ctx context.Context, authenticated func(string) bool) context.Context {
+	connections.Bound(server, func(ctx context.Context, authenticated func(...string) bool) context.Context {
 		return context.WithValue(ctx, authenticatedKey{}, authenticated)
 	})
 	go server.Serve(connections.Listen(strangers{l})) //nolint:errcheck // it is closed
@@ -252,6 +252,15 @@ func TestConnectionsMakeRoom(t *testing.T) {
 // out the others.
 func TestConnectionsOfAnActor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		dial, _ := boundedServer(t, transport.Limits{Total: 10, PerAddress: 10, PerActor: 4})
+		send(t, dial(), strings.Replace(waiting, "Key: x", "Key: x,token", 1))
+		other := dial()
+		send(t, other, strings.Replace(withKey, "Key: x", "Key: x,token", 1))
+		require.Equal(t, http.StatusTooManyRequests, answered(t, other), "a token leaves something to others")
+		send(t, other, strings.Replace(withKey, "Key: x", "Key: x,other", 1))
+		require.Equal(t, http.StatusOK, answered(t, other))
+	})
+	synctest.Test(t, func(t *testing.T) {
 		dial, _ := boundedServer(t, transport.Limits{Total: 10, PerAddress: 10, PerActor: 2})
 		first, second, other := dial(), dial(), dial()
 		send(t, first, waiting)
@@ -264,6 +273,23 @@ func TestConnectionsOfAnActor(t *testing.T) {
 		synctest.Wait()
 		send(t, other, withKey)
 		require.Equal(t, http.StatusOK, answered(t, other))
+	})
+}
+
+// A connection is in use only while it counts for someone: a request without a
+// credential keeps no place, also after one with a credential.
+func TestUncountedMakesRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dial, _ := boundedServer(t, transport.Limits{Total: 1, PerAddress: 1, PerActor: 1})
+		first := dial()
+		send(t, first, withKey)
+		answered(t, first)
+		send(t, first, strings.Replace(waiting, "Key: x\r\n", "", 1))
+		second := dial()
+		require.True(t, isEnded(first))
+		send(t, second, waiting)
+		dial()
+		require.False(t, isEnded(second), "one in use stays")
 	})
 }
 

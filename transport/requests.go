@@ -16,8 +16,9 @@ type connectionKey struct{}
 
 // Bound has a server bound its connections. Call it last: it keeps the server's handler
 // and ConnContext. withAuthenticated adds to the context of a request what is called
-// when its actor is known, which returns false if the actor uses too many connections.
-func (c *Connections) Bound(server *http.Server, withAuthenticated func(context.Context, func(actor string) bool) context.Context) {
+// when its sender is known, which returns false if the sender uses too many connections:
+// with who made the credential, and with the credential if that is another's.
+func (c *Connections) Bound(server *http.Server, withAuthenticated func(context.Context, func(actors ...string) bool) context.Context) {
 	next, handler := server.ConnContext, server.Handler
 	server.ConnState = c.connState
 	server.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
@@ -47,27 +48,35 @@ func (c *Connections) Bound(server *http.Server, withAuthenticated func(context.
 
 // inProgress is a request in progress.
 type inProgress struct {
-	conn  *connection
-	actor string // empty: not known
+	conn   *connection
+	actors []string // empty: not known
 }
 
-// authenticated counts the connection for an actor, once for all of the actor's
-// requests. It returns false if the actor has too many.
-func (r *inProgress) authenticated(actor string) bool {
+// authenticated counts the connection for each actor, once for all requests of the
+// actor. It returns false if one has too many: the second one has a quarter of what the
+// first one has.
+func (r *inProgress) authenticated(actors ...string) bool {
 	c := r.conn.of
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if r.conn.use == stranger {
-		r.conn.move(busy)
-	}
-	if r.conn.actors[actor] == 0 {
-		if c.byActor[actor]+r.conn.places > c.limits.PerActor {
+	limit := c.limits.PerActor
+	for _, actor := range actors {
+		if r.conn.actors[actor] == 0 && c.byActor[actor]+r.conn.places > limit {
 			return false
 		}
-		c.byActor[actor] += r.conn.places
+		limit /= 4
 	}
-	r.actor = actor
-	r.conn.actors[actor]++
+	for _, actor := range actors {
+		if r.conn.actors[actor] == 0 {
+			c.byActor[actor] += r.conn.places
+		}
+		r.conn.actors[actor]++
+	}
+	r.actors = actors
+	r.conn.stopIdle()
+	if r.conn.use != busy {
+		r.conn.move(busy)
+	}
 	return true
 }
 
@@ -75,15 +84,17 @@ func (r *inProgress) end() {
 	c, conn := r.conn.of, r.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if r.actor == "" {
-		return
+	for _, actor := range r.actors {
+		if conn.actors[actor]--; conn.actors[actor] > 0 {
+			continue
+		}
+		delete(conn.actors, actor)
+		if c.byActor[actor] -= conn.places; c.byActor[actor] == 0 {
+			delete(c.byActor, actor)
+		}
 	}
-	if conn.actors[r.actor]--; conn.actors[r.actor] > 0 {
-		return
-	}
-	delete(conn.actors, r.actor)
-	if c.byActor[r.actor] -= conn.places; c.byActor[r.actor] == 0 {
-		delete(c.byActor, r.actor)
+	if len(conn.actors) == 0 && conn.use == busy {
+		conn.move(idle)
 	}
 }
 
@@ -101,9 +112,6 @@ func (c *Connections) connState(of net.Conn, state http.ConnState) {
 			c.countHTTP2(conn, of)
 		}
 		conn.stopIdle()
-		if conn.use == idle {
-			conn.move(busy)
-		}
 	case state == http.StateIdle && conn.use != stranger:
 		conn.move(idle)
 	case state == http.StateIdle && len(conn.groups) > 0 && conn.idle == nil && !conn.isTrusted():

@@ -68,7 +68,7 @@ func startTLS(t testing.TB, clients ...*authority) *tlsServer {
 		Handler: s.tls.Handler(http.HandlerFunc(s.serve)), ConnContext: s.tls.ConnContext, TLSConfig: s.tls.Config(),
 		ReadHeaderTimeout: time.Minute, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 	}
-	s.conns.Bound(server, func(ctx context.Context, _ func(string) bool) context.Context { return ctx })
+	s.conns.Bound(server, func(ctx context.Context, _ func(...string) bool) context.Context { return ctx })
 	var g errgroup.Group
 	g.Go(func() error { return server.Serve(listener) })
 	t.Cleanup(func() {

@@ -25,11 +25,13 @@ type parameterMap map[string]parameterFile
 const (
 	parameterPattern = "^[a-z][a-z0-9_]{0,62}$"
 	parameterHint    = "lower-case letters, digits and _, beginning with a letter, at most 63"
-	// maxParameterPattern bounds a pattern in bytes, and maxPatternSize in about the
-	// instructions that it compiles to, of 40 bytes: (...){1000} makes a thousand times
-	// those of what it repeats.
+	// maxParameterPattern bounds a pattern in bytes, and maxPatternSize those of a file
+	// together in about the instructions that they compile to, of 100 bytes with their
+	// copies: (...){1000} has a thousand times the instructions of what it repeats.
+	// maxPatternWork bounds, for a file, the steps of matching the longest values.
 	maxParameterPattern = 1024
 	maxPatternSize      = 20_000
+	maxPatternWork      = 16_000_000
 )
 
 var parameterRegexp = regexp.MustCompile(parameterPattern)
@@ -40,6 +42,7 @@ func (v *parameterMap) read(d *decoder, n *yaml.Node, at string, _ rule) {
 		return
 	}
 	*v = parameterMap{}
+	size, work := 0, 0
 	for _, p := range pairs(n) {
 		child := keyOf(at, p.key.Value)
 		if !parameterRegexp.MatchString(p.key.Value) {
@@ -48,6 +51,16 @@ func (v *parameterMap) read(d *decoder, n *yaml.Node, at string, _ rule) {
 		}
 		var f parameterFile
 		d.read(p.value, child, reflect.ValueOf(&f).Elem(), rule{})
+		if re := d.checkPattern(f.Pattern, child+".pattern"); re != nil {
+			own := patternSize(re)
+			size, work = size+own, work+own*f.MaxLength
+			switch {
+			case size > maxPatternSize:
+				d.addErrorAt(child+".pattern", fmt.Sprintf("is, with the patterns before it, larger than %d when the repetitions are written out", maxPatternSize), "repeat less, and bound the value with max_length")
+			case work > maxPatternWork:
+				d.addErrorAt(child+".pattern", fmt.Sprintf("takes, with the patterns before it, more than %d steps for the longest values", maxPatternWork), "repeat less, or lower max_length")
+			}
+		}
 		d.checkParameter(f, child)
 		(*v)[p.key.Value] = f
 	}
@@ -56,15 +69,22 @@ func (v *parameterMap) read(d *decoder, n *yaml.Node, at string, _ rule) {
 	}
 }
 
+// checkPattern returns a pattern, or nil if it is not valid or there is none.
+func (d *decoder) checkPattern(pattern, at string) *syntax.Regexp {
+	if len(pattern) > maxParameterPattern {
+		d.addErrorAt(at, fmt.Sprintf("is %d bytes long, more than %d", len(pattern), maxParameterPattern), "shorten it")
+		return nil
+	}
+	re, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		d.addErrorAt(at, "is not a regular expression: "+truncate(err.Error()), "write one of RE2, which has no back references and no lookaround")
+		return nil
+	}
+	return re
+}
+
 // checkParameter checks what depends on several keys of a parameter.
 func (d *decoder) checkParameter(f parameterFile, at string) {
-	if len(f.Pattern) > maxParameterPattern {
-		d.addErrorAt(at+".pattern", fmt.Sprintf("is %d bytes long, more than %d", len(f.Pattern), maxParameterPattern), "shorten it")
-	} else if re, err := syntax.Parse(f.Pattern, syntax.Perl); err != nil {
-		d.addErrorAt(at+".pattern", "is not a regular expression: "+truncate(err.Error()), "write one of RE2, which has no back references and no lookaround")
-	} else if patternSize(re) > maxPatternSize {
-		d.addErrorAt(at+".pattern", fmt.Sprintf("is larger than %d when its repetitions are written out", maxPatternSize), "repeat less, and bound the value with max_length")
-	}
 	if f.Secret && f.MaxLength < MinSecretParameter {
 		d.addErrorAt(at+".max_length", fmt.Sprintf("is %d, and the value of a secret has at least %d bytes", f.MaxLength, MinSecretParameter), "raise it")
 	}
@@ -83,11 +103,12 @@ func (d *decoder) checkParameter(f parameterFile, at string) {
 	}
 }
 
-// patternSize returns about how many instructions a pattern compiles to.
+// patternSize returns about how many instructions a pattern compiles to. The ranges of
+// a class may be copied for each of its repetitions.
 func patternSize(re *syntax.Regexp) int {
 	n := max(1, len(re.Rune))
 	if re.Op == syntax.OpCharClass {
-		n = 1
+		n = 1 + len(re.Rune)/6
 	}
 	for _, sub := range re.Sub {
 		n += patternSize(sub)
