@@ -26,8 +26,8 @@ const (
 	// together: one part of the memory limit in sharedPart, if that is less.
 	maxSharedByOne   = 8 << 20
 	maxSharedByToken = 6 << 20
-	maxShared      = 64 << 20
-	sharedPart     = 8
+	maxShared        = 64 << 20
+	sharedPart       = 8
 	// bodyStep is how much a body without a length counts at first.
 	bodyStep = 64 << 10
 	// maxParts bounds the parts of a body that is JSON. The longest command with all its

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/internal/rootcause"
@@ -48,11 +49,11 @@ func missedCondition(c Container, now runtime.Condition) runtime.Condition {
 }
 
 // recordCondition records a condition of an idle or claimed container. If it is
-// terminating, an idle one leaves the pool. If it cannot be reached, it stays, but
+// terminating, an idle one leaves the pool, and one that is being created never enters it. If it cannot be reached, it stays, but
 // no claim gets it until it can be reached again.
 func (w *Watcher) recordCondition(ctx context.Context, d runtime.Exit) error {
 	c, err := w.store.Container(ctx, d.ID)
-	if err != nil || (c.State != Idle && c.State != Claimed) || c.Health == Exited || w.rt.Protocols().IsNewer(c.Protocol) {
+	if err != nil || !slices.Contains([]State{Creating, Idle, Claimed}, c.State) || c.Health == Exited || w.rt.Protocols().IsNewer(c.Protocol) {
 		return err
 	}
 	switch d.Condition {
@@ -61,11 +62,11 @@ func (w *Watcher) recordCondition(ctx context.Context, d runtime.Exit) error {
 			return w.recordTerminating(ctx, c)
 		}
 	case runtime.Unreachable:
-		if c.Health == Healthy {
+		if c.Health == Healthy && c.State != Creating {
 			_, err = w.store.UpdateContainer(ctx, unreachable(c.ID, c.State))
 		}
 	case runtime.Reachable:
-		if c.IsUnreachable() {
+		if c.IsUnreachable() && c.State != Creating {
 			return w.recordReached(ctx, c)
 		}
 	}
@@ -82,11 +83,16 @@ func (w *Watcher) recordTerminating(ctx context.Context, c Container) error {
 	if !isConflict(err) {
 		return err
 	}
-	_, err = w.store.UpdateContainer(ctx, Note(c.ID, Claimed, func(c *Container) {
-		if c.Health != Exited {
-			c.Health, c.Reason, c.ReasonChain = Unhealthy, TerminatingReason, nil
+	for _, state := range []State{Claimed, Creating} {
+		_, err = w.store.UpdateContainer(ctx, Note(c.ID, state, func(c *Container) {
+			if c.Health != Exited {
+				c.Health, c.Reason, c.ReasonChain = Unhealthy, TerminatingReason, nil
+			}
+		}, event))
+		if !isConflict(err) {
+			return err
 		}
-	}, event))
+	}
 	return err
 }
 

@@ -49,6 +49,32 @@ func TestTerminatingContainerIsReplaced(t *testing.T) {
 	}
 }
 
+// A container that begins to terminate while it is created is not given out, and replaced
+// without a backoff, since that is not a failure of its workload.
+func TestTerminatingDuringCreation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		var first string
+		h.RT.Before("exec", func(_ context.Context, call fake.Call) error {
+			if first == "" {
+				first = call.ID
+				h.RT.SetCondition(first, runtime.Terminating)
+				synctest.Wait() // it is recorded
+			}
+			return nil
+		})
+		h.Apply("id: w\nimage: box\npool: { min_idle: 1, max_size: 2 }\nhooks: { post_create: [{ command: [box, echo, hi] }] }\n")
+		h.AwaitIdle("w", 1)
+		k, err := h.Pools.Container(t.Context(), first)
+		require.NoError(t, err)
+		require.Contains(t, []pool.State{pool.Destroying, pool.Destroyed}, k.State)
+		for _, e := range h.Events(activity.ContainerCreated) {
+			require.NotEqual(t, first, e.Container, "it was never idle")
+		}
+		require.Empty(t, h.Events(activity.PoolWarning))
+	})
+}
+
 // A claimed container that terminates has one event, which its health check does
 // not undo, and its exit is another one.
 func TestTerminatingClaimedContainer(t *testing.T) {
@@ -136,7 +162,7 @@ func TestUnreachableContainersMakeNoRoom(t *testing.T) {
 	}
 }
 
-// Of the containers that are kept for their tenants, one that can be reached makes room.
+// If several containers are kept for their tenants, a reachable container makes room.
 func TestReachableContainerMakesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)

@@ -111,6 +111,7 @@ func (f *Filler) provision(parent context.Context, c Container, w *workload.Work
 		case err == nil:
 			f.recordSuccess(ctx, c)
 		case parent.Err() != nil: // the server stops, or the workload was changed
+		case errors.Is(err, ErrTerminating): // which is not the workload's failure
 		default:
 			f.recordFailure(parent, c, failureOf(err), false)
 		}

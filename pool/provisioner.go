@@ -90,7 +90,12 @@ func (p *Provisioner) create(ctx context.Context, c Container, w *workload.Workl
 		// Recording the baseline restarts the main process.
 		flow.Step{Name: "ready", When: func() bool { return needsBaseline }, Do: awaitHealthy},
 		flow.Step{Name: "idle", Do: func(ctx context.Context) error {
-			_, err := p.store.UpdateContainer(ctx, Ready(c.ID, func(c *Container) { c.Endpoint, c.Node, c.Health = status.Endpoint, status.Node, Healthy }))
+			ready := Ready(c.ID, func(c *Container) { c.Endpoint, c.Node, c.Health = status.Endpoint, status.Node, Healthy })
+			ready.If = func(c Container) bool { return !c.IsTerminating() }
+			_, err := p.store.UpdateContainer(ctx, ready)
+			if k, readErr := p.store.Container(ctx, c.ID); errors.Is(err, ErrConflict) && readErr == nil && k.IsTerminating() {
+				return ErrTerminating
+			}
 			return err
 		}},
 	)

@@ -60,7 +60,7 @@ func (d disposition) transition(snapshotID string, chain ...string) pool.Transit
 	return keep
 }
 
-// isKeepable reports whether the health of a container does not speak against keeping it.
-// That of one that was not reached does not: its restart decides, and a machine that was
-// away for a while costs no tenant's files.
+// isKeepable reports whether the health of a container permits to keep it. An unreachable
+// container may be kept: its restart decides, and a machine that was away for a while
+// costs no tenant's files.
 func isKeepable(c pool.Container) bool { return c.Health == pool.Healthy || c.IsUnreachable() }

@@ -74,6 +74,26 @@ func TestReleaseOfEndedTerminatingContainer(t *testing.T) {
 	})
 }
 
+// An error of the sink does not give up what can still be read of a container whose main
+// process has exited.
+func TestSinkErrorOfEndedTerminatingContainer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply(syncedWorkload)
+		c := h.Claim("w", "ada")
+		execTestprog(h, c, "write", "/data/f", "kept")
+		h.RT.SetCondition(c.Container, runtime.Terminating)
+		remove := h.RT.Before("status "+c.Container, func(context.Context, fake.Call) error { h.RT.Kill(c.Container); return nil })
+		h.Bucket.FailAfter(0)
+		_, err := h.Releases.Release(t.Context(), c.ID, release.Request{})
+		require.ErrorIs(t, err, release.ErrTerminating)
+		remove()
+		h.Bucket.ClearFailures()
+		h.Release(c)
+		require.Equal(t, "kept", execTestprog(h, h.Claim("w", "ada"), "read", "/data/f"))
+	})
+}
+
 // The state of a claim whose container terminates is uploaded as soon as that is possible:
 // an attempt that fails is repeated, a server that starts knows of the container, and a
 // release that has failed does not wait for its next retry.

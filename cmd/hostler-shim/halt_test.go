@@ -10,6 +10,20 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
+// Init that stays after a signal ends when the server asks for it, since no other signal
+// comes.
+func TestHaltAfterSignal(t *testing.T) {
+	for signalled, want := range map[bool]bool{true: true, false: false} {
+		s := newSupervisor(shim.Config{HostProcess: true, StaysForState: true, StopGrace: time.Hour})
+		s.admitted.Store(runtime.FirstFence + 1)
+		if signalled {
+			s.stopBySignal()
+			<-s.halt.stopped
+		}
+		require.Equal(t, want, s.halt.ask())
+	}
+}
+
 // Init stays after a signal while files of a tenant may have to be saved, also if no
 // server is connected, and then only if it is told to. Once the server has asked for
 // its end, nothing is to be saved.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"net"
 	"os"
 	"os/exec"
@@ -28,6 +29,9 @@ func wasClosed(t *testing.T, end *os.File) bool {
 	t.Helper()
 	fds := []unix.PollFd{{Fd: int32(end.Fd()), Events: unix.POLLIN}}
 	_, err := unix.Poll(fds, 0)
+	for errors.Is(err, unix.EINTR) { // a child of another test has ended
+		_, err = unix.Poll(fds, 0)
+	}
 	require.NoError(t, err)
 	return fds[0].Revents&unix.POLLHUP != 0
 }

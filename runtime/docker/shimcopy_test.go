@@ -58,8 +58,8 @@ func (e racedEngine) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer.Result(), nil
 }
 
-// Of servers that copy the shim to one volume at the same moment, the engine fails
-// some. Each waits until the volume is complete, and gives up after some attempts.
+// The engine fails some of the servers that copy the shim to one volume at the same
+// moment. Each server waits until the volume is complete, and gives up after some attempts.
 func TestShimCopyIsRepeated(t *testing.T) {
 	t.Parallel()
 	for failures, complete := range map[int]bool{1: true, copyShimAttempts: true, copyShimAttempts + 1: false} {
