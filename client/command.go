@@ -21,8 +21,7 @@ type Command struct {
 	// connects again. nil does nothing.
 	OnLost func(error)
 	// LostTimeout bounds how long lost connections are made again without output and
-	// heartbeats; 0
-	// is 5 minutes.
+	// heartbeats; 0 is 5 minutes.
 	LostTimeout time.Duration
 
 	c         *Client
