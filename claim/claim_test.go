@@ -56,7 +56,7 @@ func TestClaimStepOrder(t *testing.T) {
 		h := flowtest.New(t)
 		h.Apply(flowtest.Edit(hookedWorkload, "max_size: 2", "max_size: 1"))
 		h.AwaitIdle("w", 1)
-		h.RT.ForgetCalls()
+		h.ForgetCalls()
 		c := h.Claim("w", "ada")
 		require.Equal(t, claim.Fresh, c.Source)
 		require.Equal(t, []string{"exec box echo migrated"}, trace(h, c.Container), "a fresh one was healthy recently: only the hook")
@@ -65,14 +65,14 @@ func TestClaimStepOrder(t *testing.T) {
 		require.NotNil(t, c.ActiveAt)
 		h.Release(c)
 
-		h.RT.ForgetCalls()
+		h.ForgetCalls()
 		again := h.Claim("w", "ada")
 		require.Equal(t, claim.Affinity, again.Source)
 		require.Equal(t, c.Container, again.Container)
 		require.Equal(t, []string{"exec box echo healthy", "exec box echo migrated"}, trace(h, c.Container), "the release restarted it")
 		h.Release(again)
 
-		h.RT.ForgetCalls()
+		h.ForgetCalls()
 		var states []pool.State
 		h.RT.Before("wipe", func(ctx context.Context, call fake.Call) error {
 			k, err := h.Pools.Container(ctx, call.ID)
@@ -96,7 +96,7 @@ func TestRepeatedClaimReturnsExisting(t *testing.T) {
 		h.AwaitIdle("w", 1)
 		c := h.Claim("w", "ada")
 		h.AwaitIdle("w", 1)
-		h.RT.ForgetCalls()
+		h.ForgetCalls()
 		again, created, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
 		require.NoError(t, err)
 		require.False(t, created)

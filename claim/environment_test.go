@@ -53,7 +53,7 @@ func TestEnvironmentReachesMainProcess(t *testing.T) {
 			h := flowtest.New(t)
 			h.Apply(flowtest.Edit(hookedWorkload, "max_size: 2", "max_size: 1") + policy)
 			h.AwaitIdle("w", 1)
-			h.RT.ForgetCalls()
+			h.ForgetCalls()
 			given := maps.Clone(environment)
 			c, created, err := claimWith(h, "ada", given)
 			require.NoError(t, err)
@@ -63,7 +63,7 @@ func TestEnvironmentReachesMainProcess(t *testing.T) {
 			h.Release(c)
 			requireNoEnvironment(h)
 
-			h.RT.ForgetCalls()
+			h.ForgetCalls()
 			again := h.Claim("w", "ada")
 			require.Equal(t, c.Container, again.Container)
 			require.NotContains(t, trace(h, c.Container), "restart")
@@ -81,7 +81,7 @@ func TestRepeatedClaimWithEnvironment(t *testing.T) {
 		c, _, err := claimWith(h, "ada", environment)
 		require.NoError(t, err)
 		plain := h.Claim("w", "bob")
-		h.RT.ForgetCalls()
+		h.ForgetCalls()
 		check := func() {
 			for _, same := range []map[string]string{nil, {}, {"TOKEN": value}} {
 				again, created, err := claimWith(h, "ada", same)

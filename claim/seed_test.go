@@ -132,7 +132,7 @@ func TestRecycleStepOrder(t *testing.T) {
 		execTestprog(h, ada, "write", "/data/config.json", "ada's")
 		h.Release(ada)
 		h.Release(h.Claim("w", "bob"))
-		h.RT.ForgetCalls()
+		h.ForgetCalls()
 		again := h.Claim("w", "ada")
 		require.Equal(t, claim.Recycled, again.Source)
 		require.Equal(t, []string{

@@ -56,7 +56,7 @@ func TestUpdateStepOrder(t *testing.T) {
 			held = c.Snapshot
 			return err
 		})
-		h.RT.ForgetCalls()
+		h.ForgetCalls()
 		c := h.Claim("w", "ada")
 		require.Equal(t, []any{claim.Affinity, last.Container}, []any{c.Source, c.Container})
 		calls := trace(h, c.Container)
@@ -120,7 +120,7 @@ func TestUpdateOfUnknownContents(t *testing.T) {
 		h, last := newOutdated(t)
 		_, err := h.DB.UpdateContainer(t.Context(), pool.Note(last.Container, pool.Idle, func(c *pool.Container) { c.Snapshot = "" }))
 		require.NoError(t, err)
-		h.RT.ForgetCalls()
+		h.ForgetCalls()
 		c := h.Claim("w", "ada")
 		require.Equal(t, []any{claim.Affinity, last.Container}, []any{c.Source, c.Container})
 		require.Contains(t, trace(h, c.Container), "wipe")

@@ -87,7 +87,7 @@ func TestForcedDestruction(t *testing.T) {
 			require.Len(t, h.Events(activity.ContainerForced), 1)
 			require.Len(t, h.Events(activity.ContainerDied), 1)
 			require.NoError(t, destroy(t.Context(), h, c.Container, pool.ForcedNow), "it is gone")
-			h.RT.ForgetCalls()
+			h.ForgetCalls()
 			h.Pools.Wake("w")
 			synctest.Wait()
 			require.Empty(t, h.RT.Calls(), "nothing is left to do")

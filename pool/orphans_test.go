@@ -65,7 +65,7 @@ func TestStuckOrphanDoesNotBlockWatch(t *testing.T) {
 		<-time.After(time.Second)
 		h.RT.SetDown(false)
 		<-time.After(time.Minute)
-		h.RT.ForgetCalls()
+		h.ForgetCalls()
 		<-time.After(10 * time.Minute)
 		synctest.Wait()
 		require.Contains(t, h.RT.Calls(), "destroy unknown", "it is retried")

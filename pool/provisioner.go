@@ -93,7 +93,10 @@ func (p *Provisioner) create(ctx context.Context, c Container, w *workload.Workl
 			ready := Ready(c.ID, func(c *Container) { c.Endpoint, c.Node, c.Health = status.Endpoint, status.Node, Healthy })
 			ready.If = func(c Container) bool { return !c.IsTerminating() }
 			_, err := p.store.UpdateContainer(ctx, ready)
-			if k, readErr := p.store.Container(ctx, c.ID); errors.Is(err, ErrConflict) && readErr == nil && k.IsTerminating() {
+			if !isConflict(err) {
+				return err
+			}
+			if k, readErr := p.store.Container(ctx, c.ID); readErr == nil && k.IsTerminating() {
 				return ErrTerminating
 			}
 			return err

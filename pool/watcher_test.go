@@ -27,7 +27,7 @@ func TestHungListDoesNotBlockWatch(t *testing.T) {
 		defer release()
 		h.Restart()
 		<-time.After(time.Second)
-		h.RT.ForgetCalls()
+		h.ForgetCalls()
 		h.RT.Kill(idle[0].ID)
 		<-time.After(time.Second)
 		exited, err := h.Pools.Container(t.Context(), idle[0].ID)

@@ -50,7 +50,7 @@ func TestReleaseRejectsContainerOfAnotherClaim(t *testing.T) {
 			Set: func(k *pool.Container) { k.Claim = "another" },
 		})
 		require.NoError(t, err)
-		h.RT.ForgetCalls()
+		h.ForgetCalls()
 		_, err = h.Releases.Release(t.Context(), c.ID, release.Request{})
 		require.ErrorIs(t, err, pool.ErrConflict)
 		require.Empty(t, h.RT.Calls())

@@ -290,7 +290,7 @@ func TestReleaseBacksOffWhileEngineUnavailable(t *testing.T) {
 		defer repair()
 		_, err := h.Releases.Release(t.Context(), c.ID, release.Request{})
 		require.ErrorIs(t, err, runtime.ErrUnavailable)
-		h.RT.ForgetCalls()
+		h.ForgetCalls()
 		<-time.After(10 * time.Minute)
 		tries := strings.Count(strings.Join(h.RT.Calls(), "\n"), "restart "+c.Container)
 		require.Greater(t, tries, 5)

@@ -79,7 +79,7 @@ func TestUpgradeReplacesContainers(t *testing.T) {
 		h.AwaitIdle("w", 3)
 		require.Equal(t, []int{2, 2, 2}, protocols(h, pool.Idle))
 
-		h.RT.ForgetCalls()
+		h.ForgetCalls()
 		h.Upgrade(3)
 		h.Until("the old ones to be destroyed", func() bool {
 			return len(protocols(h, pool.Idle)) == 2 && len(protocols(h, pool.Destroying)) == 0
@@ -229,7 +229,7 @@ func TestNewerProtocolIsLeftAlone(t *testing.T) {
 		h.RestartUnfinished()
 		repair()
 		repairGet()
-		h.RT.ForgetCalls()
+		h.ForgetCalls()
 		end := runLoops(h)
 		_, err = h.Releases.Release(t.Context(), ada.ID, release.Request{})
 		require.ErrorIs(t, err, runtime.ErrNewer)

@@ -128,7 +128,7 @@ func TestReleaseOfExitedContainerEndsNothing(t *testing.T) {
 			k, err := h.DB.Container(t.Context(), c.Container)
 			return err == nil && k.Health == pool.Exited
 		})
-		h.RT.ForgetCalls()
+		h.ForgetCalls()
 		h.Release(c)
 		require.NotContains(t, h.RT.Calls(), "end_commands "+c.Container)
 	})

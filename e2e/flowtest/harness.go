@@ -95,6 +95,14 @@ func newHarness(t testing.TB, rt runtime.Runtime) *Harness {
 	return h
 }
 
+// ForgetCalls forgets the calls of the runtime, once those in progress have been made:
+// the creation of a container confirms it after it is idle.
+func (h *Harness) ForgetCalls() {
+	h.T.Helper()
+	synctest.Wait()
+	h.RT.ForgetCalls()
+}
+
 // checkEvents checks that the data of every event in the log is of the struct
 // of its type.
 func (h *Harness) checkEvents() {

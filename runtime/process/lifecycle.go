@@ -86,6 +86,7 @@ func (r *Runtime) resume(ctx context.Context, id string, change func(context.Con
 	}
 	if _, err = p.runningInit(); errors.Is(err, runtime.ErrNotRunning) {
 		err = r.startInit(ctx, p)
+		r.sessions.Get(id).Disconnect() // from the earlier init, whose end may not have been noticed
 	}
 	if err != nil {
 		return err
