@@ -121,7 +121,9 @@ func TestExitedContainerRestart(t *testing.T) {
 		text, err := io.ReadAll(files)
 		return err == nil && len(text) > 0 && files.Close() == nil
 	})
-	require.True(t, hasLogs(t, rt, id), "what it printed before it ended")
+	// The kubelet may report later that it has started the shim again. Until then the
+	// log is that of the shim that waits.
+	testenv.AwaitTrue(t, "what it printed before it ended", func() bool { return hasLogs(t, rt, id) })
 	status, err := rt.Status(t.Context(), id)
 	require.NoError(t, err)
 	require.Equal(t, runtime.Exited, status.State)
